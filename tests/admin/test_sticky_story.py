@@ -91,13 +91,13 @@ def test_a_giver_that_drains_a_queue_is_not_a_second_owner() -> None:
     assert [each.holders for each in found.queues] == [(A,), (A,), (B,), (B,)]
     assert found.queues[2].why == (
         f"STICKY: stays with its owner; {A}: finishes its last messages; "
-        f"{B}: handles messages, commits when the giver has finished"
+        f"{B}: handles messages, commits when the previous owner has finished"
     )
     assert found.queues[2].stages == {A: QueueStage.DRAINING, B: QueueStage.BEHIND_BARRIER}
     assert found.findings == ()
     assert found.sticky is not None
     assert found.sticky.stages == {"behind barrier": 1, "draining": 1}
-    assert "on the way: 1 behind barrier, 1 draining" in sticky_lines(found.sticky)
+    assert "in transition: 1 behind barrier, 1 draining" in sticky_lines(found.sticky)
 
 
 def test_a_queue_between_two_owners_is_being_taken() -> None:

@@ -26,25 +26,29 @@ def test_a_send_names_what_is_of_the_wrong_kind(cluster: Cluster, topic: str) ->
     with mq.Producer(cluster.address, group="mistakes") as producer:
         send = cast("Any", producer.send)
         attempts: dict[Attempt, str] = {
-            lambda: send("hello"): "a message is a Message with a topic, not str",
-            lambda: send(message, delay="3"): "delay is in seconds, not '3'",
-            lambda: send(message, delay_level="3"): "a delay level is 0 (none), 1, 2, …, not '3'",
-            lambda: send(message, timeout="1"): "timeout is in seconds, up to 604800, not '1'",
-            lambda: send(message, timeout=True): "timeout is in seconds, up to 604800, not True",
+            lambda: send("hello"): "a message must be a Message with a topic, not str",
+            lambda: send(message, delay="3"): "delay must be in seconds, not '3'",
+            lambda: send(
+                message, delay_level="3"
+            ): "a delay level must be 0 (none), 1, 2, …, not '3'",
+            lambda: send(message, timeout="1"): "timeout must be in seconds, up to 604800, not '1'",
+            lambda: send(
+                message, timeout=True
+            ): "timeout must be in seconds, up to 604800, not True",
             lambda: send(
                 message, selector=5
-            ): "selector is a function of queues and a message, not 5",
+            ): "selector must be a function of queues and a message, not 5",
             lambda: producer.send_in_transaction(
                 message, cast("Any", 5)
-            ): "local is a function of a message and a transaction id, not 5",
+            ): "local must be a function of a message and a transaction id, not 5",
             lambda: producer.add_send_hook(
                 cast("Any", 5)
-            ): "a hook has the methods before_send and after_send; 5 has not",
+            ): "a hook must have the methods before_send and after_send; 5 does not",
         }
         for attempt, expected in attempts.items():
             assert told(attempt) == expected
     assert told(lambda: mq.Producer("a:1", group="g", check=cast("Any", 5))) == (
-        "check is a function of a half message, not 5"
+        "check must be a function of a half message, not 5"
     )
 
 
@@ -64,7 +68,7 @@ def test_a_handler_in_the_place_of_the_expression_is_recognised() -> None:
         expected = "topic 'orders' needs a handler: subscribe(topic, '*', handler)"
         assert told(attempt) == expected
     assert told(lambda: consumer.subscribe("orders", "*", cast("Any", lambda: None))).startswith(
-        "a handler takes one argument, the message or messages; "
+        "a handler must take one argument, the message or messages; "
     )
     pull = mq.PullConsumer("127.0.0.1:9876", group="mistakes")
     assert "text such as 'paid || refunded', or a Filter" in told(
@@ -77,7 +81,7 @@ def test_a_handler_in_the_place_of_the_expression_is_recognised() -> None:
 def test_pull_and_pop_consumers_name_mistakes(cluster: Cluster, topic: str) -> None:
     with mq.PullConsumer(cluster.address, group="mistakes") as pull:
         assert "as queues() returns them, not 'a'" in told(lambda: pull.assign(cast("Any", ["a"])))
-        assert "timeout is in seconds" in told(lambda: pull.poll(cast("Any", "5")))
+        assert "timeout must be in seconds" in told(lambda: pull.poll(cast("Any", "5")))
     with mq.PopConsumer(cluster.address, group="mistakes") as pop:
         assert told(pop.receive) == "no topic is subscribed; call subscribe() first"
         assert told(lambda: pop.receive(topic="b")) == (

@@ -150,7 +150,7 @@ async def test_a_port_that_is_only_preferred_may_be_in_use(
         address = await broker.start()
         await broker.stop()
     assert address.port not in (0, port)
-    assert f"port {port} is in use; broker-a takes any free one" in caplog.text
+    assert f"port {port} is in use; broker-a uses any free port" in caplog.text
     port = free_port()
     broker = Broker(here(listen_port=port), any_port=True)
     assert (await broker.start()).port == port

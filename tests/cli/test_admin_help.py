@@ -90,7 +90,7 @@ def test_explain_exits_with_1_when_it_finds_a_problem(
         assert "no problems found" in explained()[1]
         with other:
             wait_for(lambda: explained()[0] == 1, "the difference to be found")
-            assert "cure:" in explained()[1]
+            assert "fix:" in explained()[1]
 
 
 def test_a_shell_completes_topics_and_groups(cluster: Cluster) -> None:

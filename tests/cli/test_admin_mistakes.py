@@ -60,7 +60,7 @@ def test_a_mistake_is_one_line_and_a_code(desk: Desk, line: str, code: int, said
 def test_a_name_server_that_is_dead(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["admin", "topicList", "-n", "127.0.0.1:1"]) == 4
     assert capsys.readouterr().err == (
-        "pocketmq: no name server answers at 127.0.0.1:1: connection refused; no server listens there\n"
+        "pocketmq: no name server responds at 127.0.0.1:1: connection refused; no server listens there\n"
     )
 
 
@@ -86,7 +86,7 @@ def test_without_a_name_the_local_name_server_is_asked(
     monkeypatch.setattr(commands, "LOCAL", "127.0.0.1:1")  # where no server listens
     assert run(words) == code
     error = capsys.readouterr().err
-    assert error.startswith("pocketmq: no name server answers at 127.0.0.1:1: ")
+    assert error.startswith("pocketmq: no name server responds at 127.0.0.1:1: ")
     assert error.endswith(HINT)
 
 
@@ -122,7 +122,7 @@ def test_a_broker_that_is_silent_is_told_and_never_zero(desk: Desk) -> None:
         lines = out.splitlines()
         assert (code, len(lines)) == (6, 3)
         assert lines[2].split()[4:] == ["?"] * 8
-        assert err.startswith("pocketmq: no answer from broker-1 at ")
+        assert err.startswith("pocketmq: no response from broker-1 at ")
         code, out, err = ends("topicStatus", "-t", "orders")
         assert code == 6
         assert "broker-1" not in out

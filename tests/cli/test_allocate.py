@@ -95,7 +95,7 @@ orders: spread 0 (most 8, fewest 8)
 pay: spread 1 (most 1, fewest 0)
 all topics together: spread 1
 
-c0 joins: 10 queues moved, 5 had to
+c0 joins: 10 queues moved, minimum 5
 member  total  queues
 c0          7  orders: broker-a 0-5
                pay: broker-a 0
@@ -110,7 +110,7 @@ c1    c0      7  orders: broker-a 0-5
                  pay: broker-a 0
 c2    c1      3  orders: broker-b 0-2
 
-broker-b goes down: 5 queues moved, 3 had to, 8 gone
+broker-b goes down: 5 queues moved, minimum 3, 8 gone
 member  total  queues
 c0          4  orders: broker-a 0-2
                pay: broker-a 0
@@ -126,7 +126,7 @@ c1    c2        2  orders: broker-a 6-7
 c1    gone      3  orders: broker-b 0-2
 c2    gone      5  orders: broker-b 3-7
 
-c1 leaves: 3 queues moved, 3 had to
+c1 leaves: 3 queues moved, minimum 3
 member  total  queues
 c0          5  orders: broker-a 0-3
                pay: broker-a 0
@@ -139,7 +139,7 @@ from  to  count  queues
 c1    c0      1  orders: broker-a 3
 c1    c2      2  orders: broker-a 4-5
 
-c3 joins: 3 queues moved, 2 had to
+c3 joins: 3 queues moved, minimum 2
 member  total  queues
 c0          4  orders: broker-a 0-2
                pay: broker-a 0
@@ -161,11 +161,11 @@ def test_a_comparison_after_events_counts_what_moved() -> None:
     done = pocketmq("allocate", *TOPIC, "--members", "4", "--join", "c0", "--virtual-nodes", "100")
     assert done.stdout.endswith("""\
 compared, after all events
-strategy         spread  unowned  idle  moved  had to
-AVG                   1        0     0     10       3
-AVG_BY_CIRCLE         1        0     0     16       3
-CONSISTENT_HASH       4        0     0      2       2
-STICKY                1        0     0      3       3
+strategy         spread  unowned  idle  moved  minimum
+AVG                   1        0     0     10        3
+AVG_BY_CIRCLE         1        0     0     16        3
+CONSISTENT_HASH       4        0     0      2        2
+STICKY                1        0     0      3        3
 """)
 
 
@@ -181,9 +181,9 @@ def test_added_queues_and_brokers_and_a_new_strategy_are_events_too() -> None:
     done = pocketmq("allocate", "--topic", "t:b*2", "--members", "2", "--strategy", "avg", *events)
     headlines = [line for line in done.stdout.splitlines() if " moved, " in line]
     assert headlines == [
-        "t:b*1 is added: 1 queue moved, 0 had to, 1 new",
-        "d is added: 0 queues moved, 0 had to, 1 new",
-        "AVG_BY_CIRCLE is the new strategy: 2 queues moved, 0 had to",
+        "t:b*1 is added: 1 queue moved, minimum 0, 1 new",
+        "d is added: 0 queues moved, minimum 0, 1 new",
+        "AVG_BY_CIRCLE is the new strategy: 2 queues moved, minimum 0",
     ]
 
 
@@ -200,7 +200,7 @@ c1          2  r1@a 0-1
 spread 0 (most 2, fewest 2)
 2 queues without an owner: b 0-1
 
-c1 leaves: 2 queues moved, 2 had to
+c1 leaves: 2 queues moved, minimum 2
 no member is left to consume 4 queues
 
 from  to        count  queues
@@ -456,8 +456,8 @@ def test_the_first_difference_of_a_strategy_is_shown_and_exit_code_is_1() -> Non
         == """\
 AVG            1 of 3 equal
 AVG_BY_CIRCLE  0 of 1 equal
-first difference of AVG: line 3, member c1: the file has b 0, computed was b 0-1
-first difference of AVG_BY_CIRCLE: line 1, member c1: the file has an error, computed was b 0,2
+first difference of AVG: line 3, member c1: expected b 0, computed b 0-1
+first difference of AVG_BY_CIRCLE: line 1, member c1: expected an error, computed b 0,2
 """
     )
     assert (done.returncode, done.stderr) == (1, "")
@@ -466,7 +466,7 @@ first difference of AVG_BY_CIRCLE: line 1, member c1: the file has an error, com
         "strategy": "AVG",
         "equal": 1,
         "total": 3,
-        "first_difference": "line 3, member c1: the file has b 0, computed was b 0-1",
+        "first_difference": "line 3, member c1: expected b 0, computed b 0-1",
     }
 
 
@@ -552,7 +552,7 @@ def test_a_terminal_does_not_obey_names_from_a_file() -> None:
     line = '{"topic":"t","cid":"\\u001b[2J","cids":["\\u001b[2J"],"mqs":[["\\u009b1m",0]],"AVG":[]}'
     done = pocketmq("allocate", "--vectors", "-", stdin=line.encode())
     assert done.stdout.splitlines()[1] == (
-        r"first difference of AVG: line 1, member \x1b[2J: the file has -, computed was \x9b1m 0"
+        r"first difference of AVG: line 1, member \x1b[2J: expected -, computed \x9b1m 0"
     )
 
 

@@ -32,7 +32,7 @@ def test_owners_are_kept_where_balance_allows_and_moves_are_shown(owners: Path) 
     assert (
         sticky
         == """\
-since the owners before: 2 queues moved, 2 had to
+since the owners before: 2 queues moved, minimum 2
 member  total  queues
 c1          3  t: a 0-1
                u: a 1
@@ -46,7 +46,7 @@ from      to  count  queues
 c1        c2      1  t: a 2
 no owner  c1      1  u: a 1
 
-c3 joins: 1 queue moved, 1 had to
+c3 joins: 1 queue moved, minimum 1
 member  total  queues
 c1          2  t: a 0
                u: a 1
@@ -61,9 +61,9 @@ from  to  count  queues
 c1    c3      1  t: a 1
 
 compared, after all events
-strategy  spread  in a topic  unowned  idle  moved  had to
-AVG            1           1        0     0      5       3
-STICKY         1           1        0     0      3       3
+strategy  spread  in a topic  unowned  idle  moved  minimum
+AVG            1           1        0     0      5        3
+STICKY         1           1        0     0      3        3
 """
     )
 
@@ -132,8 +132,8 @@ GROUP = "allocate --topic t:a*2 --members c1,c2"
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (f"{GROUP} --strategy AVG --foreign c1", "--foreign has a meaning for STICKY only"),
-        (f"{GROUP} --strategy AVG --mixed AVG", "--mixed has a meaning for STICKY only"),
+        (f"{GROUP} --strategy AVG --foreign c1", "--foreign applies to STICKY only"),
+        (f"{GROUP} --strategy AVG --mixed AVG", "--mixed applies to STICKY only"),
         (
             f"{GROUP} --mixed AVG",
             "--mixed is the strategy of foreign members; name them: --foreign",

@@ -19,7 +19,7 @@ ROWS = [
     "send, 8 in flight",
     "send, batches of 16",
     "consume a backlog",
-    "end to end, 200 a second",
+    "end to end, 200 per second",
 ]
 QUICK = ("--seconds", "0.2", "--in-flight", "8", "--batch", "16")
 
@@ -68,7 +68,7 @@ def test_a_table_is_for_people(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("-n", "127.0.0.1:1"), "no name server answers at 127.0.0.1:1"),
+        (("-n", "127.0.0.1:1"), "no name server responds at 127.0.0.1:1"),
         (("--size", "7"), "7 is not in the range"),
         (("-t", "no spaces"), "no spaces"),
     ],

@@ -93,7 +93,7 @@ def test_the_environment_names_the_user(guarded: Cluster, made: Certificates) ->
     [
         (("--access-key", "root"), "credentials need an access key and a secret key"),
         (("--tls-ca", "nowhere.pem"), "nowhere.pem"),
-        ((), "no name server answers"),
+        ((), "no name server responds"),
         (("--access-key", "root"), ""),
     ],
     ids=["half a user", "no such file", "without TLS", "wrong secret"],

@@ -49,7 +49,7 @@ def test_modes_stages_and_hostile_reports(capsys: pytest.CaptureFixture[str]) ->
                 "group billing: 2 members, CLUSTERING, strategy STICKY",
                 "mode sticky: every member hands queues over",
                 "balanced: yes, no queue has to move",
-                "on the way: 1 behind barrier, 1 draining",
+                "in transition: 1 behind barrier, 1 draining",
             ]
             assert lines[-1] == "no problems found"
             told = desk.json("explain", "-g", "billing")
@@ -82,7 +82,7 @@ def test_a_member_that_may_not_hand_over(capsys: pytest.CaptureFixture[str]) -> 
             "group billing: 1 members, CLUSTERING, strategy AVG",
             "mode java: no member hands queues over",
         ]
-        assert lines[-3:-1] == ["1. no hand-over: c1", f"   seen: {why}"]
+        assert lines[-3:-1] == ["1. no hand-over: c1", f"   evidence: {why}"]
 
 
 def test_members_of_our_own_from_sticky_to_mixed_and_back(

@@ -192,7 +192,9 @@ def test_what_stands_in_the_way_is_said_before_anything_is_done(
 
 def test_mistakes_are_told_in_one_line(operator: Operator, tmp_path: Path) -> None:
     nowhere = Operator(operator.source, "127.0.0.1:1", tmp_path / "s")
-    assert nowhere.run("copy", code=1).startswith("pocketmq: no name server answers at 127.0.0.1:1")
+    assert nowhere.run("copy", code=1).startswith(
+        "pocketmq: no name server responds at 127.0.0.1:1"
+    )
     same = Operator(operator.source, operator.source, tmp_path / "s")
     assert "source and target are the same" in same.run("plan", code=2)
     assert "it does not exist; run `copy` first" in operator.run("verify", code=1)

@@ -120,7 +120,7 @@ def test_health_reports_as_table_json_and_page(events: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("fleet",), "give exactly one of: an estate's file or directory, --uniform, -n"),
+        (("fleet",), "give exactly one of: a groups file or directory, --uniform, -n"),
         (("fleet", "--uniform", "0,1,1"), "--uniform '0,1,1' must look like 1000,64,16"),
         (("fleet", "--uniform", "9x99999999x99999"), "at most 100,000,000"),
         (("fleet", "/no/such/file"), "cannot read /no/such/file"),

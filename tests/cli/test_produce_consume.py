@@ -176,8 +176,8 @@ def test_a_reader_that_has_seen_enough_is_no_reason_to_shout(cluster: Cluster, t
 def test_mistakes_are_one_line(cluster: Cluster, topic: str) -> None:
     nobody = f"127.0.0.1:{free_port()}"
     cases = {
-        ("produce", "-n", nobody, "-t", "t"): (1, "no name server answers at"),
-        ("consume", "-n", nobody, "-t", "t"): (1, "no name server answers at"),
+        ("produce", "-n", nobody, "-t", "t"): (1, "no name server responds at"),
+        ("consume", "-n", nobody, "-t", "t"): (1, "no name server responds at"),
         ("produce", "-n", cluster.address): (2, "Missing option '-t'"),
         ("consume", "-n", "here", "-t", "t"): (2, "'here' is not an address"),
         ("consume", "-n", cluster.address, "-t", "t", "--from", "noon"): (2, "--from takes first"),

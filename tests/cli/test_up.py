@@ -246,7 +246,7 @@ def test_a_remembered_port_that_is_taken_is_given_up_and_told(tmp_path: Path) ->
         (tmp_path / "ports.json").write_text(json.dumps({"broker-0": port}))
         with ServerProcess(*arguments) as cluster:
             assert cluster.brokers["broker-0"] != f"127.0.0.1:{port}"
-            told = f"port {port} is in use; broker-0 takes any free one"
+            told = f"port {port} is in use; broker-0 uses any free port"
             wait_for(lambda: told in cluster.errors(), "the line of the log")
 
 
@@ -416,7 +416,9 @@ def test_data_of_brokers_that_are_not_started_is_told(tmp_path: Path) -> None:
     with ServerProcess("up", "--port", "0", "--brokers", "2", "--data", str(tmp_path)) as cluster:
         assert cluster.stop() == 0
     with ServerProcess("up", "--port", "0", "--data", str(tmp_path)) as cluster:
-        told = f"{tmp_path}/broker-1 holds data of a broker that this cluster does not start"
+        told = (
+            f"data directory not used: {tmp_path}/broker-1; this cluster has no broker of that name"
+        )
         wait_for(lambda: told in cluster.errors(), "the line of the log")
 
 

@@ -49,8 +49,8 @@ def test_events_start_from_the_owners_of_now(capsys: pytest.CaptureFixture[str])
             assert joined["movement"]["moved"] == joined["movement"]["minimum"] == 1
             assert switched["strategy"] == "AVG"
             plain = desk.lines("what-if", "-g", "billing", "--leave", B)
-            assert plain[:2] == ["STICKY", "since the owners before: 0 queues moved, 0 had to"]
-            assert any(line.startswith(f"{B} leaves: 2 queues moved, 2 had to") for line in plain)
+            assert plain[:2] == ["STICKY", "since the owners before: 0 queues moved, minimum 0"]
+            assert any(line.startswith(f"{B} leaves: 2 queues moved, minimum 2") for line in plain)
 
             group.hold(A, [queues[0], queues[1], queues[3]])
             group.hold(B, [queues[2]])
@@ -77,4 +77,4 @@ def test_foreign_members_are_recognised_or_named(capsys: pytest.CaptureFixture[s
                 *("what-if", "-g", "billing", "--strategy", "AVG", "--foreign", "zz")
             )
             assert (code, out) == (2, "")
-            assert "--foreign and --mixed have a meaning for STICKY only" in err
+            assert "--foreign and --mixed apply to STICKY only" in err

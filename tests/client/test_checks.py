@@ -56,7 +56,7 @@ def test_no_option_is_none_unless_it_may_be(kind: type[msgspec.Struct]) -> None:
     refused = 0
     for name in kind.__struct_fields__:
         if type(None) not in get_args(hints[name]):
-            with pytest.raises(InvalidInput, match=f"^{name} is "):
+            with pytest.raises(InvalidInput, match=f"^{name} must be "):
                 kind(**{"group": "g"} | {name: None})
             refused += 1
     assert refused >= 6
@@ -66,18 +66,18 @@ def test_no_option_is_none_unless_it_may_be(kind: type[msgspec.Struct]) -> None:
     ("kind", "wrong", "told"),
     [
         (PushConsumerOptions, {"consume_from": "begin"},
-         "consume_from is 'first', 'last' or 'timestamp', not 'begin'"),
-        (PushConsumerOptions, {"threads": "20"}, "threads is a whole number, not '20'"),
-        (PushConsumerOptions, {"threads": True}, "threads is a whole number, not True"),
-        (PushConsumerOptions, {"stop_wait": "3"}, "stop_wait is a number, not '3'"),
-        (PushConsumerOptions, {"trace": 1}, "trace is True or False, not 1"),
-        (PushConsumerOptions, {"strategy": 5}, "strategy is a name such as 'AVG', not 5"),
-        (PushConsumerOptions, {"limits": 5}, "limits is a PullLimits, not an int"),
-        (ProducerOptions, {"compression": 3}, "compression is 'lz4', 'zstd' or 'zlib', not 3"),
+         "consume_from must be 'first', 'last' or 'timestamp', not 'begin'"),
+        (PushConsumerOptions, {"threads": "20"}, "threads must be a whole number, not '20'"),
+        (PushConsumerOptions, {"threads": True}, "threads must be a whole number, not True"),
+        (PushConsumerOptions, {"stop_wait": "3"}, "stop_wait must be a number, not '3'"),
+        (PushConsumerOptions, {"trace": 1}, "trace must be True or False, not 1"),
+        (PushConsumerOptions, {"strategy": 5}, "strategy must be a name such as 'AVG', not 5"),
+        (PushConsumerOptions, {"limits": 5}, "limits must be a PullLimits, not an int"),
+        (ProducerOptions, {"compression": 3}, "compression must be 'lz4', 'zstd' or 'zlib', not 3"),
         (PullConsumerOptions, {"start_at": 5.0},
          "start_at needs consume_from='timestamp'"),
         (PullConsumerOptions, {"consume_from": "timestamp", "start_at": 1.7e12},
-         "start_at is in seconds since 1970, not 1700000000000.0"),
+         "start_at must be in seconds since 1970, not 1700000000000.0"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(kind: Any, wrong: dict[str, Any], told: str) -> None:
@@ -90,7 +90,7 @@ def test_name_servers_are_text_and_options_are_options() -> None:
     for wrong in (["a:1"], None):
         with pytest.raises(InvalidInput, match="'host1:9876;host2:9876'"):
             sort_settings(ProducerOptions, "g", wrong, None, {})  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="options are a ClientOptions, not a dict"):
+    with pytest.raises(InvalidInput, match="options must be a ClientOptions, not a dict"):
         sort_settings(ProducerOptions, "g", "", {}, {})  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="did you mean 'name_servers'"):
         sort_settings(ProducerOptions, "g", "", None, {"name_server": "a:1"})
@@ -101,8 +101,8 @@ def test_secrets_of_the_wrong_kind_are_not_shown() -> None:
         Credentials(access_key="me", secret_key=b"s3cret")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput) as of_options:
         ClientOptions(credentials=("me", "s3cret"))  # type: ignore[arg-type]
-    assert str(of_credentials.value) == "access key, secret key and security token are text"
-    assert str(of_options.value) == "credentials is a Credentials or None, not a tuple"
+    assert str(of_credentials.value) == "access key, secret key and security token must be text"
+    assert str(of_options.value) == "credentials must be a Credentials or None, not a tuple"
 
 
 def test_type_checkers_know_the_words() -> None:

@@ -65,7 +65,7 @@ async def test_a_garbled_or_torn_route_costs_one_question_only() -> None:
             ]
             for spoil in spoils:
                 spoil()
-                with pytest.raises(Exception, match="no name server answers") as caught:
+                with pytest.raises(Exception, match="no name server responds") as caught:
                     await session.routes.refresh(topic)
                 assert isinstance(caught.value.__cause__, TransportError)
                 known = await session.routes.refresh(topic)

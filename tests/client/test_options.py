@@ -83,13 +83,13 @@ def test_a_producer_shares_batches_of_submitted_messages_unless_told_otherwise()
     [
         ({"linger": 5}, "5 ms are linger=0.005"),
         ({"linger": 1}, "less than 1, not 1"),
-        ({"linger": -0.1}, "linger is in seconds"),
-        ({"linger": float("nan")}, "linger is in seconds"),
-        ({"linger": True}, "linger is"),
+        ({"linger": -0.1}, "linger must be in seconds"),
+        ({"linger": float("nan")}, "linger must be in seconds"),
+        ({"linger": True}, "linger must be"),
         ({"linger": 0.5, "send_timeout": 0.5}, "less than send_timeout=0.5"),
         ({"linger": 0.005, "batch_bytes": 0}, "set batch_bytes"),
-        ({"batch_bytes": -1}, "batch_bytes is from 0"),
-        ({"batch_bytes": 1.5}, "batch_bytes is a whole number"),
+        ({"batch_bytes": -1}, "batch_bytes must be from 0"),
+        ({"batch_bytes": 1.5}, "batch_bytes must be a whole number"),
     ],
     ids=str,
 )

@@ -250,7 +250,9 @@ async def test_a_stopped_session_says_so() -> None:
 
 async def test_a_start_without_name_server_fails_and_leaves_nothing() -> None:
     nowhere = f"127.0.0.1:{free_port()}"
-    with pytest.raises(errors.NameServersUnreachable, match=f"no name server answers at {nowhere}"):
+    with pytest.raises(
+        errors.NameServersUnreachable, match=f"no name server responds at {nowhere}"
+    ):
         await lease_session(ClientOptions(name_servers=nowhere))
 
 

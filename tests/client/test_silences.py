@@ -132,9 +132,10 @@ async def test_both_members_are_told_that_their_subscriptions_differ() -> None:
             await until(lambda: bool(first.warnings and second.warnings), "both warned")
             for one, wanted, other in ((first, "paid", "*"), (second, "*", "paid")):
                 assert str(one.warnings[0]) == (
-                    f"group g: another member wants {other!r} of orders, this one {wanted!r}; "
+                    f"group g: another member subscribes to orders with {other!r}, this one with "
+                    f"{wanted!r}; "
                     "brokers filter by the last subscription they received, so messages are lost. "
-                    "Subscribe the same in all members, or use another group"
+                    "Use the same subscriptions in all members, or another group"
                 )
 
 
@@ -145,14 +146,14 @@ async def test_both_members_are_told_that_their_subscriptions_differ() -> None:
     ("make", "line"),
     [
         (lambda: aio.Producer("a:1", group="ms-1", send_timeout=3000),
-         ("send_timeout=3000 is in seconds, which makes 50 minutes: group=ms-1; 3000 ms are "
-         "send_timeout=3")),
+         ("send_timeout=3000 is in seconds (50 minutes): group=ms-1; if you meant 3000 ms, "
+         "set send_timeout=3")),
         (lambda: aio.PullConsumer("a:1", group="ms-2", poll_timeout=5000),
-         ("poll_timeout=5000 is in seconds, which makes 83 minutes: group=ms-2; 5000 ms are "
-         "poll_timeout=5")),
+         ("poll_timeout=5000 is in seconds (83 minutes): group=ms-2; if you meant 5000 ms, "
+         "set poll_timeout=5")),
         (lambda: aio.PushConsumer("a:1", group="ms-3", heartbeat_interval=30_000),
-         ("heartbeat_interval=30000 is in seconds, which makes 500 minutes: group=ms-3; 30000 ms are "
-         "heartbeat_interval=30")),
+         ("heartbeat_interval=30000 is in seconds (500 minutes): group=ms-3; if you meant "
+         "30000 ms, set heartbeat_interval=30")),
     ],
 )  # fmt: skip
 def test_milliseconds_are_told_once(
@@ -190,11 +191,17 @@ async def test_milliseconds_of_one_call_are_told_once(told: pytest.LogCaptureFix
         async with popping.subscribe("orders") as pop:
             assert await pop.receive(timeout=1500)
         assert [line for line in lines(told) if "in seconds" in line] == [
-            "timeout=2000 is in seconds, which makes 33 minutes: group=ms-4; 2000 ms are timeout=2",
-            "timeout=1000 is in seconds, which makes 17 minutes: group=ms-5; 1000 ms are timeout=1",
             (
-                "timeout=1500 is in seconds, which makes 25 minutes: group=ms-6; 1500 ms are "
-                "timeout=1.5"
+                "timeout=2000 is in seconds (33 minutes): group=ms-4; if you meant 2000 ms, "
+                "set timeout=2"
+            ),
+            (
+                "timeout=1000 is in seconds (17 minutes): group=ms-5; if you meant 1000 ms, "
+                "set timeout=1"
+            ),
+            (
+                "timeout=1500 is in seconds (25 minutes): group=ms-6; if you meant 1500 ms, "
+                "set timeout=1.5"
             ),
         ]
 
@@ -256,8 +263,8 @@ async def test_a_producer_without_check_that_sends_transactions_is_told_once(
                 await producer.send_in_transaction(aio.Message("orders", b"x"), lambda *_: COMMIT)
         assert lines(told) == [
             (
-                "transactions without a check function: group=shop; a broker that does not receive the "
-                "end of one asks for it, and this producer cannot answer: pass `check` to it"
+                "transactions without a check function: group=shop; if a commit or rollback "
+                "is lost, the broker checks back and this producer cannot answer; pass `check` to it"
             )
         ]
 

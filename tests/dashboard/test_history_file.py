@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_used_is_logged_once(
     file.close()
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 1
-    assert told[0].startswith(f"history is not kept: file={path} error=")
+    assert told[0].startswith(f"chart history is not stored: file={path} error=")
     assert path.read_bytes() == before, "another program's file was changed"
 
 

@@ -84,7 +84,7 @@ def test_when_the_cluster_is_gone_it_is_told_and_the_last_is_shown(
     window.open("/topics")
     window.wait_for_rows("Topics", lambda rows: "0" in [row[3] for row in rows if "large" in row])
     kill(cluster.process.pid)  # while a cluster stops in order, it has no topics for a moment
-    told = window.page.locator(".pm-warning").get_by_text("No response: no name server answers at")
+    told = window.page.locator(".pm-warning").get_by_text("No response: no name server responds at")
     expect(told).to_contain_text("Showing data from")
     assert "large" in [row[0] for row in window.rows("Topics")]
     window.keep("no-cluster")

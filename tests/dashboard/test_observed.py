@@ -70,7 +70,7 @@ def test_a_rebalance_that_nobody_saw_the_end_of_is_cut_off_where_looking_ended()
     assert (first.number, second.number) == (1, 2)
     assert first.ended == 3.0
     assert "its end was not observed" in first.why
-    assert summary(first) == "1 queue moved, 1 had to · 1 paused, longest at least 2 s"
+    assert summary(first) == "1 queue moved, minimum 1 · 1 paused, longest at least 2 s"
     _, open_spans = TimelineText().rows([first], 600.0)
     assert open_spans == [(1.0, 3.0)]
 

@@ -270,7 +270,7 @@ ENTRY = Rebalance(
 
 def test_a_rebalance_is_summed_up_and_told_in_full() -> None:
     assert timeline_text.summary(ENTRY) == (
-        "2 queues moved, 2 had to · 2 paused, longest 2 s to 4 s · 1 with several owners"
+        "2 queues moved, minimum 2 · 2 paused, longest 2 s to 4 s · 1 with several owners"
     )
     assert timeline_text.entry_detail(ENTRY) == {
         "number": 1,
@@ -278,7 +278,7 @@ def test_a_rebalance_is_summed_up_and_told_in_full() -> None:
             "Reason: c2 left",
             "orders a 2 had no owner for at most 3 s",
             "orders a 3 had no owner for 2 s to 4 s",
-            "orders a 0 was owned by c1 and c3 at once, seen once",
+            "orders a 0 was owned by c1 and c3 at the same time, seen once",
         ],
         "moves": [("c2", "c1", 1, "orders a 2"), ("c2", "no owner", 1, "orders a 3")],
     }
@@ -299,7 +299,7 @@ def test_what_has_not_changed_is_told_as_before() -> None:
     moved = msgspec.structs.replace(later, moved=3)
     again, _ = recounting.rows([ENTRY, moved], 21)
     assert again[0] is rows[0]
-    assert again[1]["sum"] == "3 queues moved, 2 had to · 1 with several owners"
+    assert again[1]["sum"] == "3 queues moved, minimum 2 · 1 with several owners"
 
 
 # What if
@@ -315,7 +315,7 @@ def test_an_experiment_tells_moves_balance_and_every_strategy() -> None:
     ]
     assert trial.compared[-1] == Compared("STICKY", False, 1, 1, 0, 1, 1, 1, idle=0)
     result = trial_result(trial)
-    assert result["sum"] == "1 queue would move, 1 had to."
+    assert result["sum"] == "1 queue would move, minimum 1."
     assert result["lines"] == [
         "Max−min over all topics: 0 before, 1 after.",
         "orders: 1 to 2 queues per member (max−min 1).",
@@ -326,7 +326,7 @@ def test_an_experiment_tells_moves_balance_and_every_strategy() -> None:
 def test_a_killed_broker_takes_its_queues_along() -> None:
     more = facts(queues={"orders": (*QUEUES, MessageQueue("orders", "b", 0))})
     result = trial_result(try_events(more, "AVG", [what_if.BrokerDown("b")], {}))
-    assert result["sum"] == "1 queue would move, 1 had to, 1 queue would be gone."
+    assert result["sum"] == "1 queue would move, minimum 1, 1 queue would be gone."
     refused = {each["strategy"]: each["refused"] for each in result["compared"]}
     assert refused["AVG"] is None
     assert "room" in str(refused["MACHINE_ROOM_NEARBY-AVG"])

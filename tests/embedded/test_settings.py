@@ -58,7 +58,7 @@ def test_a_wrong_setting_is_refused_before_anything_starts(
 
 @pytest.mark.parametrize("brokers", [0, -1, 65])
 def test_a_cluster_has_at_least_one_broker_and_not_too_many(brokers: int) -> None:
-    with pytest.raises(InvalidInput, match=f"a cluster has 1 to 64 brokers, not {brokers}"):
+    with pytest.raises(InvalidInput, match=f"a cluster must have 1 to 64 brokers, not {brokers}"):
         Cluster(brokers)
 
 

@@ -143,7 +143,7 @@ BUSY = errors.server_error(2, "[TOO_MANY_REQUESTS]")
         (errors.ConnectFailed(ADDRESS, "refused"), ConnectionError, f"{ADDRESS}: refused"),
         (LOST, ConnectionError, f"{ADDRESS}: closed by the peer"),
         (errors.NameServersUnreachable(("a:1",), "refused"), ConnectionError,
-         "no name server answers at a:1: refused"),
+         "no name server responds at a:1: refused"),
         (LATE, TimeoutError, f"{ADDRESS}: no response to SEND_MESSAGE_V2 within 3 s"),
         (errors.RequestNotSent(ADDRESS, "SEND", 3.0), TimeoutError,
          f"{ADDRESS}: SEND was not sent within 3 s: the peer reads too slowly"),

@@ -66,7 +66,7 @@ async def test_a_client_that_asks_for_much_and_never_reads_costs_little_memory(
             assert owner.largest < 20 * MIB
             assert tracemalloc.get_traced_memory()[1] < 80 * MIB
             assert len(owner.requests) < 200
-            reason = "the peer read nothing of its unsent answers for 0.4 s"
+            reason = "the peer read nothing of its unsent responses for 0.4 s"
             assert reason in str(owner.causes[0])
             peer = owner.closed[0][0].remote_address
             told = f'client disconnected: address={peer} reason="{reason}"'

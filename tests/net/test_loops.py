@@ -56,7 +56,9 @@ def test_uvloop_that_is_chosen_but_not_installed_is_an_error(
 
 def test_an_unknown_loop_is_an_error_and_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(loops.CHOICE, "trio")
-    with pytest.raises(errors.InvalidInput, match=r"POCKETMQ_LOOP is 'trio'; it may be asyncio or"):
+    with pytest.raises(
+        errors.InvalidInput, match=r"POCKETMQ_LOOP is 'trio'; it must be asyncio or"
+    ):
         loops.run(_running())  # a coroutine that was never awaited would warn
 
 

@@ -127,7 +127,7 @@ async def test_a_directory_that_cannot_be_written_to_is_done_without(
     (tmp_path / "file").touch()
     async with Serving(tmp_path / "file" / FILE_NAME) as address:
         assert await reached(address, UNVERIFIED)
-    assert "certificate not kept" in caplog.text
+    assert "cannot store the self-signed certificate" in caplog.text
 
 
 async def test_without_the_package_one_line_says_how_to_get_it(

@@ -106,9 +106,9 @@ def test_the_target_of_a_copy_has_options_of_its_own(
     ends = ["-n", cluster.address, "-t", topic, "--to", guarded.address, "--to-topic", "copies"]
     copy = ["pipeline", "copy", *ends, "--checkpoint", str(tmp_path)]
     assert run(copy) == 1
-    assert f"no name server answers at {guarded.address}" in capsys.readouterr().err
+    assert f"no name server responds at {guarded.address}" in capsys.readouterr().err
     assert run([*copy, "--tls-ca", str(made.root)]) == 1
-    assert f"no name server answers at {cluster.address}" in capsys.readouterr().err
+    assert f"no name server responds at {cluster.address}" in capsys.readouterr().err
     monkeypatch.setenv("POCKETMQ_TO_SECRET_KEY", SECRET)
     assert run([*copy, "--to-tls-ca", str(made.root)]) == 2
     assert "credentials need an access key and a secret key" in capsys.readouterr().err
@@ -169,7 +169,7 @@ def test_offsets_are_watched_and_estates_are_learnt(
         (["--access-key", "root"], 2, "credentials need an access key and a secret key"),
         (["--tls-ca", "nowhere.pem"], 2, "nowhere.pem"),
         (["--tls-ca", "CA", "--tls-no-verify"], 2, "so 'tlsCa' has no effect"),
-        ([], 1, "no name server answers"),
+        ([], 1, "no name server responds"),
     ],
     ids=["half a user", "no such file", "roots for nothing", "without TLS"],
 )

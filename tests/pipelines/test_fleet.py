@@ -361,10 +361,10 @@ def test_an_estate_is_read_from_tables(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "is not an estate"),
-        ('{"topics": {}, "groups": {}}', "the estate has no groups"),
+        ("{", "is not a groups file"),
+        ('{"topics": {}, "groups": {}}', "the groups file has no groups"),
         ('{"topics": {}, "groups": {"g": {"topics": ["t"], "members": 1}}}', "t, which is not"),
-        ('{"topics": {"t": {"a": -1}}, "groups": {}}', "is not an estate"),
+        ('{"topics": {"t": {"a": -1}}, "groups": {}}', "is not a groups file"),
         ('{"topics": {"t": {}}, "groups": {"g": {"topics": ["t"], "members": [""]}}}', "length"),
         ('{"topics": {"t": {}}, "groups": {"g": {"topics": [], "members": 1}}}', "no topic"),
         ('{"topics": {"t": {}}, "groups": {"g": {"topics": ["t", "t"], "members": 1}}}', "twice"),

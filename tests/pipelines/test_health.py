@@ -421,8 +421,8 @@ def test_the_command_prints_how_queues_changed_hands(capsys: pytest.CaptureFixtu
         "mode sticky",
         "hand-overs 1 lost, 2 overlap",
         "without owner, a moved queue p50 0 ms, p99 8 ms",
-        "two owners in doubt 0.03 s of it between machines, whose clocks may differ",
-        "givers' last messages p50 300 ms, p99 300 ms",
+        "two owners, uncertain 0.03 s of it between machines, whose clocks may differ",
+        "drain time of previous owners p50 300 ms, p99 300 ms",
     ):
         assert words in printed
 

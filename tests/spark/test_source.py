@@ -238,7 +238,7 @@ def test_a_table_of_the_catalog_is_read_and_written(
         spark.sql(f"DROP TABLE {name}")
     for wrong, reason in (
         (f"{place}, subscribr 'x'", "option 'subscribr' is unknown; did you mean 'subscribe'"),
-        (f"{place}, accessKey 'a', secretKey 's3cr3t'", "cannot be kept in a table"),
+        (f"{place}, accessKey 'a', secretKey 's3cr3t'", "cannot be stored in a table"),
         (None, "option 'subscribe' is missing; set it to read the table, 'topic' to write it"),
     ):
         given = "" if wrong is None else f"OPTIONS ({wrong})"

@@ -39,7 +39,7 @@ def test_a_table_that_is_created_is_told_by_its_properties() -> None:
 
 @pytest.mark.parametrize("secret", ["accessKey", "secretKey", "SECURITYTOKEN", "tlsKeyPassword"])
 def test_secrets_are_not_kept_in_columns(secret: str) -> None:
-    with pytest.raises(OptionInvalid, match="cannot be kept in a table") as refused:
+    with pytest.raises(OptionInvalid, match="cannot be stored in a table") as refused:
         options_of_table(PROPERTIES | {f"option.{secret}": "s3cr3t"})
     assert "s3cr3t" not in str(refused.value)
 

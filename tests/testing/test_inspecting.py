@@ -79,7 +79,9 @@ def test_messages_are_waited_for(
 
 
 def test_a_count_below_zero_is_refused(cluster: mq.Cluster | ExternalCluster) -> None:
-    with pytest.raises(InvalidInput, match="count is the number of messages to wait for, not -1"):
+    with pytest.raises(
+        InvalidInput, match="count must be the number of messages to wait for, not -1"
+    ):
         cluster.wait_for("orders", -1)
 
 

@@ -184,11 +184,11 @@ def _unowned(queues: list[MessageQueue], *, known: bool) -> GroupFinding:
     names = _names(queues)
     if not known:
         return GroupFinding(
-            "ownership unknown", names, "no member that answered owns them",
+            "ownership unknown", names, "no member that responded owns them",
             "repair the silent members and brokers first",
         )  # fmt: skip
     return GroupFinding(
-        "unowned queues", names, "every member answered, and none owns them",
+        "unowned queues", names, "every member responded, and none owns them",
         "their messages wait: run rebalance; if that does not help, members use different "
         "strategies, or one that omits queues (CONFIG, MACHINE_ROOM)",
     )  # fmt: skip
@@ -245,7 +245,7 @@ def _fenced(facts: GroupFacts) -> Iterator[GroupFinding]:
         if fenced:
             yield GroupFinding(
                 "fenced queues", f"{member} {_names(sort_queues(fenced))}",
-                "its lease is in doubt, so it starts and commits nothing",
+                "its lease may have expired, so it starts no handler and commits nothing",
                 "it resumes when the broker renews its locks, or drops the queues when they are "
                 "refused; if it persists, check its connection to the broker",
             )  # fmt: skip

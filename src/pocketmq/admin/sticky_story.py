@@ -160,9 +160,9 @@ _WORDS = {
     QueueStage.WANTED: "waits for it",
     QueueStage.CLAIMED: "has asked its owner for it",
     QueueStage.TAKING: "locks it and reads its offset",
-    QueueStage.BEHIND_BARRIER: "handles messages, commits when the giver has finished",
-    QueueStage.FILLING_HOLE: "handles what a lost giver left unfinished",
+    QueueStage.BEHIND_BARRIER: "handles messages, commits when the previous owner has finished",
+    QueueStage.FILLING_HOLE: "handles messages that the failed owner left unfinished",
     QueueStage.DRAINING: "finishes its last messages",
-    QueueStage.FENCED: "starts and commits nothing, its lease is in doubt",
+    QueueStage.FENCED: "starts and commits nothing, its lease may have expired",
 }
 """What a member does with a queue in each stage."""

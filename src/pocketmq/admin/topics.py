@@ -130,7 +130,7 @@ class Topics:
         """
         if permission not in (0, 2, 4, 6):
             raise InvalidInput(
-                f"invalid permission {permission}; it is 2 (write), 4 (read) or 6 (both)"
+                f"invalid permission {permission}; it must be 2 (write), 4 (read) or 6 (both)"
             )
         route = await self.route(topic)
         queues = {data.broker_name: data for data in route.queue_datas}

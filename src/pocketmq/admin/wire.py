@@ -258,5 +258,5 @@ class AdminWire:
 def _result(request: Request[Any, Any, Any, R], answer: TypedAnswer[Any, R]) -> R:
     """Return the value of an answer's body; raises `BodyMalformed`, also if there is none."""
     if answer.is_empty:
-        raise BodyMalformed(request.result.name, "the answer has no body")
+        raise BodyMalformed(request.result.name, "the response has no body")
     return answer.result()

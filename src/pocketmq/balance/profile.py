@@ -104,7 +104,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     lite_pull_marks_pull: bool
 
     def pause_among(self, members: int) -> float:
-        """Return the pause in a group of so many members that all release queues at once."""
+        """Return the pause in a group of `members` that all release queues at once."""
         return max(self.prompt_pause, self.prompt_pause_per_member * members)
 
 

@@ -223,7 +223,7 @@ class BlockingConnection:
     def ask_batch(
         self, frame: bytes, opaque: int, count: int, timeout: float
     ) -> StoredBatch | Command:
-        """Send a batch of so many messages as `ask_stored` does a message."""
+        """Send a batch of `count` messages as `ask_stored` does a message."""
         size = min(_SMALL + _ID * count, READ)
         return self.ask_usual(frame, opaque, SEND_BATCH, timeout, stored_batch, size)
 

@@ -119,7 +119,7 @@ class Broker:
             if not self._any_port or config.listen_port == 0:
                 raise
         port, name = config.listen_port, config.broker_name
-        logger.warning("port %d is in use; %s takes any free one", port, name)
+        logger.warning("port %d is in use; %s uses any free port", port, name)
         return await self._server.listen(config.bind_address, 0)
 
     async def _show_metrics(self, state: BrokerState) -> None:

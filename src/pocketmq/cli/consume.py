@@ -90,7 +90,7 @@ class TopicMissing(click.ClickException):
 class ClientWarnings(logging.Handler):
     """The client's warnings, such as a user that brokers refuse.
 
-    A command without a timeout prints each at once; one with a timeout adds the last one to its
+    A command without a timeout prints each immediately; one with a timeout adds the last one to its
     error.
     """
 

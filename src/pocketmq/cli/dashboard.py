@@ -36,7 +36,7 @@ _NAME = re.compile("[A-Za-z0-9_-]{1,64}")
 @click.option(
     "--password-file",
     type=click.Path(path_type=Path),
-    help=f"File with the password of visitors.  [default: ${PASSWORD_VARIABLE}]",
+    help=f"File with the login password.  [default: ${PASSWORD_VARIABLE}]",
 )
 @click.option(
     "--allow-host",
@@ -60,13 +60,13 @@ _NAME = re.compile("[A-Za-z0-9_-]{1,64}")
 @click.option(
     "--no-sampling",
     is_flag=True,
-    help="Poll the cluster only while a page is open; charts then have no past.",
+    help="Poll the cluster only while a page is open; charts then have no history.",
 )
 @click.option(
     "--history",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Keep the figures of charts in FILE, so that they outlive a restart.",
+    help="Store chart data in FILE, so that it survives a restart.",
 )
 @click.option("--with-parent", is_flag=True, hidden=True, help="Exit with the parent process.")
 @entry_options

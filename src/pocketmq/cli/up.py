@@ -79,7 +79,7 @@ def command(
 
     Prints `ready namesrv=HOST:PORT brokers=NAME@HOST:PORT,…` once it serves, followed by
     `grpc=HOST:PORT` and `dashboard=URL` if there are such; everything else goes to stderr. SIGTERM
-    or Ctrl-C shuts it down gracefully, a second one at once.
+    or Ctrl-C shuts it down gracefully, a second one immediately.
     """
     from_file = read_config_file(file)
     settings = ClusterSettings(

@@ -44,7 +44,9 @@ LONGEST_USUAL = dict.fromkeys(
 def check_seconds(name: str, value: float, *, at_least: float = 0.0) -> None:
     """Raise `InvalidInput` unless `value` is a sensible number of seconds."""
     if not is_number(value) or not math.isfinite(value) or not at_least <= value <= LONGEST:
-        raise InvalidInput(f"{name} is in seconds, from {at_least:g} to {LONGEST:g}, not {value!r}")
+        raise InvalidInput(
+            f"{name} must be in seconds, from {at_least:g} to {LONGEST:g}, not {value!r}"
+        )
 
 
 def warn_of_milliseconds(group: str, options: msgspec.Struct) -> None:
@@ -62,7 +64,7 @@ def warn_if_milliseconds(group: str, name: str, value: float | None) -> None:
 @lru_cache(maxsize=256)
 def _log_milliseconds(group: str, name: str, value: float) -> None:
     logger.warning(
-        "%s=%g is in seconds, which makes %.0f minutes: group=%s; %g ms are %s=%g",
+        "%s=%g is in seconds (%.0f minutes): group=%s; if you meant %g ms, set %s=%g",
         name, value, value / 60, group, value, name, value / 1000,
     )  # fmt: skip
 
@@ -70,7 +72,7 @@ def _log_milliseconds(group: str, name: str, value: float) -> None:
 def check_range(name: str, value: int, low: int, high: int) -> None:
     """Raise `InvalidInput` unless `value` is an integer from `low` to `high`."""
     if type(value) is not int or not low <= value <= high:
-        raise InvalidInput(f"{name} is from {low} to {high}, not {value!r}")
+        raise InvalidInput(f"{name} must be from {low} to {high}, not {value!r}")
 
 
 def is_number(value: object) -> bool:
@@ -81,13 +83,15 @@ def is_number(value: object) -> bool:
 def check_callable(name: str, value: object, what: str) -> None:
     """Raise `InvalidInput` unless `value` can be called."""
     if not callable(value):
-        raise InvalidInput(f"{name} is a function of {what}, not {value!r}")
+        raise InvalidInput(f"{name} must be a function of {what}, not {value!r}")
 
 
 def check_hook(hook: object, *methods: str) -> None:
     """Raise `InvalidInput` unless `hook` has these methods."""
     if not all(callable(getattr(hook, name, None)) for name in methods):
-        raise InvalidInput(f"a hook has the methods {' and '.join(methods)}; {hook!r} has not")
+        raise InvalidInput(
+            f"a hook must have the methods {' and '.join(methods)}; {hook!r} does not"
+        )
 
 
 # The fields of options
@@ -141,7 +145,7 @@ def settle_kinds(options: msgspec.Struct) -> None:
         # The value is shown only where it cannot be a secret.
         simple = words or all(kind in _KINDS for kind in wanted)
         shown = repr(value)[:100] if simple else _article(type(value))
-        raise InvalidInput(f"{name} is {_either(said)}, not {shown}")
+        raise InvalidInput(f"{name} must be {_either(said)}, not {shown}")
 
 
 def words_of(kind: type) -> dict[str, Any]:

@@ -66,7 +66,9 @@ def check_codec(codec: object) -> None:
     """Raise `InvalidInput` for what is not a codec, such as the class of one; None is none."""
     methods = (getattr(codec, name, None) for name in ("encode", "decode"))
     if codec is not None and (isinstance(codec, type) or not all(map(callable, methods))):
-        raise InvalidInput(f"a codec has encode and decode, such as JsonCodec(); not {codec!r}")
+        raise InvalidInput(
+            f"a codec must have encode and decode, such as JsonCodec(); not {codec!r}"
+        )
 
 
 def encoded(codec: BodyCodec | None, value: object) -> bytes:
@@ -92,4 +94,4 @@ def _restored(kind: Any, value: Any) -> Any:
     """Return the pydantic model, inside another type, of a decoded dictionary."""
     if hasattr(kind, "model_validate"):
         return kind.model_validate(value)
-    raise NotImplementedError(f"{kind!r} has no form in JSON")
+    raise NotImplementedError(f"{kind!r} cannot be represented in JSON")

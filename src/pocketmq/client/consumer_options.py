@@ -95,13 +95,13 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(self.strategy, str):
             return strategy_by_name(self.strategy, self.strategy_settings)
         if not callable(getattr(self.strategy, "allocate", None)):
-            raise InvalidInput(f"strategy is a name such as 'AVG', not {self.strategy!r}")
+            raise InvalidInput(f"strategy must be a name such as 'AVG', not {self.strategy!r}")
         return self.strategy
 
     def _check_handover(self, *, sticky: bool) -> None:
         if self.handover not in get_args(HandoverWord):
             words = ", ".join(repr(word) for word in get_args(HandoverWord))
-            raise InvalidInput(f"handover is one of {words}, not {self.handover!r}")
+            raise InvalidInput(f"handover must be one of {words}, not {self.handover!r}")
         if not sticky:
             if self.handover not in ("auto", "java"):
                 raise InvalidInput(
@@ -118,7 +118,8 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.model is MessageModel.BROADCASTING:
             raise InvalidInput(
-                "strategy='STICKY' shares queues; with model='broadcasting' every member has all"
+                "strategy='STICKY' needs model='clustering'; with 'broadcasting' every member has "
+                "all queues"
             )
 
     def _check_start(self) -> None:
@@ -128,7 +129,7 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.consume_from is not ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
             raise InvalidInput("start_at needs consume_from='timestamp'")
         if not 0 <= at <= LATEST:
-            raise InvalidInput(f"start_at is in seconds since 1970, not {at!r}")
+            raise InvalidInput(f"start_at must be in seconds since 1970, not {at!r}")
 
 
 class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
@@ -194,7 +195,7 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
         if self.sticky is not None:
             if not self.client_rebalance:
                 raise InvalidInput(
-                    "strategy='STICKY' needs client_rebalance=True: members share queues, "
+                    "strategy='STICKY' needs client_rebalance=True: the members assign the queues, "
                     "not the broker"
                 )
             if self.orderly and self.handover == "overlap":
@@ -324,7 +325,7 @@ class PopConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
         checks.settle_kinds(self)
         check_consumer_group(self.group)
         if self.consume_from not in (FIRST, LAST):
-            raise InvalidInput("consume_from of a POP consumer is 'first' or 'last'")
+            raise InvalidInput("consume_from of a POP consumer must be 'first' or 'last'")
         checks.check_range("max_messages", self.max_messages, 1, MOST_MESSAGES)
         checks.check_seconds("invisible", self.invisible, at_least=0.001)
         checks.check_seconds("receive_timeout", self.receive_timeout)

@@ -71,7 +71,7 @@ def tell_skipped(queue: MessageQueue, offset: int, reason: str) -> None:
 def tell_left_out(topic: str, broker: str, reason: str) -> None:
     """Log that an answer holds a damaged message whose offset is not known."""
     logger.error(
-        'damaged message left out: topic=%s broker=%s error="%s"; later messages of the same '
+        'damaged message skipped: topic=%s broker=%s error="%s"; later messages of the same '
         "response may also be skipped", topic, broker, reason,
     )  # fmt: skip
 

@@ -72,7 +72,7 @@ def _check_text(what: str, value: object, example: str) -> None:
 def _check_filter(wanted: object) -> None:
     if not isinstance(wanted, Filter):
         raise InvalidInput(
-            f"an expression is text such as 'paid || refunded', or a Filter, not {wanted!r}"
+            f"an expression must be text such as 'paid || refunded', or a Filter, not {wanted!r}"
         )
 
 
@@ -107,5 +107,7 @@ def _check_part(text: str, part: str, at: int) -> None:
         )
     if part.strip() == ALL:
         raise FilterSyntaxError(
-            text, at + part.index(ALL) + 1, "'*' selects everything and stands alone"
+            text,
+            at + part.index(ALL) + 1,
+            "'*' selects everything and cannot be combined with tags",
         )

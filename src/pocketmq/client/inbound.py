@@ -50,7 +50,12 @@ class Inbound:
             remark = f"request code {request.code} is not supported by clients"
             answer(connection, request, errors.ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
         elif self._under_way >= MOST_AT_ONCE:
-            answer(connection, request, errors.ResponseCode.SYSTEM_BUSY, "too many calls at once")
+            answer(
+                connection,
+                request,
+                errors.ResponseCode.SYSTEM_BUSY,
+                "too many calls at the same time",
+            )
         else:
             self._under_way += 1
             self._tasks.spawn(self._serve(handler, connection, request), f"answer {request.code}")

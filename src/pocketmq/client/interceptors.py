@@ -60,7 +60,7 @@ class InterceptedCall:
     def _call_later(self, end: object) -> None:
         if not callable(end):
             raise InvalidInput(
-                "an interceptor returns None, or a function to call at the end; "
+                "an interceptor must return None, or a function to call at the end; "
                 f"not {type(end).__name__}"
             )
         if self._ends is None:
@@ -158,10 +158,10 @@ def checked(given: Sequence[Interceptor]) -> tuple[Interceptor, ...]:
     """Return the interceptors of a client; raises `InvalidInput` for what cannot be one."""
     some: object = given
     if not isinstance(some, list | tuple):
-        raise InvalidInput(f"interceptors are a list of functions, not {some!r}")
+        raise InvalidInput(f"interceptors must be a list of functions, not {some!r}")
     for one in some:
         if not callable(one) or inspect.iscoroutinefunction(one):
             raise InvalidInput(
-                f"an interceptor is a plain function (`def`) that takes the call, not {one!r}"
+                f"an interceptor must be a plain function (`def`) that takes the call, not {one!r}"
             )
     return tuple(given)

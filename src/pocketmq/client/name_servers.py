@@ -83,7 +83,7 @@ class NameServerCalls:
                 self._warned = False
                 return answer
         if not self._warned:
-            logger.warning("no name server answers at %s: %s", ", ".join(self.addresses), failure)
+            logger.warning("no name server responds at %s: %s", ", ".join(self.addresses), failure)
             self._warned = True
         reason = "" if failure is None else failure.reason
         raise NameServersUnreachable(self.addresses, reason) from failure

@@ -95,7 +95,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         given: tuple[object, ...] = (self.access_key, self.secret_key, self.security_token or "")
         if not all(isinstance(each, str) for each in given):
-            raise InvalidInput("access key, secret key and security token are text")
+            raise InvalidInput("access key, secret key and security token must be text")
         if not self.access_key or not self.secret_key:
             raise InvalidInput("credentials need an access key and a secret key")
 
@@ -228,7 +228,7 @@ def sort_settings(
 
             near = get_close_matches(name, of_client | of_member | {"name_servers", "group"}, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise InvalidInput(f"there is no setting {name!r}{hint}")
+            raise InvalidInput(f"unknown setting {name!r}{hint}")
     client = {name: value for name, value in settings.items() if name in of_client}
     if name_servers != "":
         client["name_servers"] = name_servers
@@ -245,7 +245,7 @@ def sort_settings(
 def _check_given(name_servers: object, options: object) -> None:
     if not isinstance(name_servers, str):
         raise InvalidInput(
-            f"name servers are text such as 'host1:9876;host2:9876', not {name_servers!r}"
+            f"name servers must be text such as 'host1:9876;host2:9876', not {name_servers!r}"
         )
     if options is not None and not isinstance(options, ClientOptions):
-        raise InvalidInput(f"options are a ClientOptions, not a {type(options).__name__}")
+        raise InvalidInput(f"options must be a ClientOptions, not a {type(options).__name__}")

@@ -110,7 +110,7 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
     def _check_linger(self, linger: float) -> None:
         if not 0 <= linger < _LONGEST_LINGER:  # also refuses NaN
             raise InvalidInput(
-                f"linger is in seconds, from 0 to less than {_LONGEST_LINGER:g}, "
+                f"linger must be in seconds, from 0 to less than {_LONGEST_LINGER:g}, "
                 f"not {linger!r}; 5 ms are linger=0.005"
             )
         if linger >= self.send_timeout:

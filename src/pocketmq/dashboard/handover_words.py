@@ -8,12 +8,14 @@ from pocketmq.model import BalanceMode, QueueStage
 MOST_NAMED = 5
 """Members named in a sentence."""
 STATES = {
-    QueueStage.FENCED: "fenced: its owner's lease is in doubt, nothing is started or committed",
-    QueueStage.FILLING_HOLE: "filling hole: its owner handles what a lost giver left unfinished",
-    QueueStage.BEHIND_BARRIER: "behind barrier: handled, committed when the giver has finished",
-    QueueStage.DRAINING: "draining: the giver finishes its last messages",
-    QueueStage.TAKING: "being taken: locks are asked for, the offset is read",
-    QueueStage.CLAIMED: "claimed: its owner was asked for it",
+    QueueStage.FENCED: "fenced: its owner's lease may have expired, nothing starts or is committed",
+    QueueStage.FILLING_HOLE: "filling hole: the new owner handles messages that the failed owner "
+    "left unfinished",
+    QueueStage.BEHIND_BARRIER: "behind barrier: handled, committed when the previous owner "
+    "has finished",
+    QueueStage.DRAINING: "draining: the previous owner finishes its last messages",
+    QueueStage.TAKING: "being taken: the new owner requests the locks and reads the offset",
+    QueueStage.CLAIMED: "claimed: requested from its owner",
     QueueStage.WANTED: "wanted: waits for its owner or its locks",
 }
 """The states that a legend explains, the most urgent first; plain running has no mark."""

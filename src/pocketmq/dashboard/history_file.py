@@ -124,7 +124,7 @@ class HistoryFile:
     def _give_up(self, error: Exception) -> None:
         self._failed = True
         logger.warning(
-            "history is not kept: file=%s error=%s; charts are empty after a restart",
+            "chart history is not stored: file=%s error=%s; charts are empty after a restart",
             self._path,
             error,
         )

@@ -103,8 +103,8 @@ def _brokers(brokers: Iterable[BrokerView]) -> Iterator[Family]:
             if figure is not None:
                 values.append((labels, figure))
     yield "pocketmq_broker_up", "Whether a broker has responded", up
-    yield "rocketmq_broker_tps", "Messages in a second", put
-    yield "rocketmq_broker_qps", "Messages out a second", got
+    yield "rocketmq_broker_tps", "Messages received per second", put
+    yield "rocketmq_broker_qps", "Messages delivered per second", got
     name = "rocketmq_brokeruntime_commitlog_disk_ratio"
     yield name, "Share of the disk in use", full
 

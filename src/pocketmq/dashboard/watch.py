@@ -58,7 +58,7 @@ class Sampler:
                 try:
                     await job()
                 except Exception:
-                    logger.exception("sampling failed")
+                    logger.exception("sampling the cluster failed; retrying at the next interval")
             took = clock() - began
             await asyncio.sleep(max(self._every - took, RESTS * took))
 

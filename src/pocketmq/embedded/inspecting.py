@@ -32,7 +32,7 @@ def wait_for_messages(
 ) -> list[ReceivedMessage]:
     """Return the messages as soon as there are `count`; raises `TimeoutError`; see `Cluster`."""
     if count < 0:
-        raise InvalidInput(f"count is the number of messages to wait for, not {count}")
+        raise InvalidInput(f"count must be the number of messages to wait for, not {count}")
     deadline = time.monotonic() + timeout
     with _reader(address) as reader:
         while (stored := _stored(reader, topic)) < count:

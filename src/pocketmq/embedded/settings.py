@@ -97,7 +97,9 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not 1 <= self.brokers <= MAX_BROKERS:
-            raise InvalidInput(f"a cluster has 1 to {MAX_BROKERS} brokers, not {self.brokers}")
+            raise InvalidInput(
+                f"a cluster must have 1 to {MAX_BROKERS} brokers, not {self.brokers}"
+            )
         for port in (self.port, self.broker_port or 0):
             if not 0 <= port <= 65535:
                 raise InvalidInput(f"{port} is not a port; use a number from 0 to 65535")

@@ -286,7 +286,9 @@ def _warn_of_unused_data(settings: ClusterSettings) -> None:
     assert settings.data is not None
     for entry in sorted(settings.data.glob("broker-*")):
         if entry.is_dir() and entry.name not in settings.names:
-            logger.warning("%s holds data of a broker that this cluster does not start", entry)
+            logger.warning(
+                "data directory not used: %s; this cluster has no broker of that name", entry
+            )
 
 
 async def _until(known: Callable[[], Awaitable[bool]], what: str) -> None:

@@ -1,6 +1,6 @@
 """A send that failed: the sum of its tries.
 
-Its class tells what ended it, as Python's own errors do: too little time, or no connection.
+Its class shows the cause, as Python's own errors do: a timeout, or a lost connection.
 """
 
 from typing import Any, Self
@@ -11,7 +11,7 @@ from pocketmq.errors.tree import MQError
 class SendFailed(MQError):
     """A send failed after its last try, whose error is `last_error` (also `__cause__`).
 
-    It is a `SendTimedOut` if its time was over, a `SendDisconnected` if the last broker could not
+    It is a `SendTimedOut` if it timed out, a `SendDisconnected` if the last broker could not
     be reached.
 
     `attempts` counts the tries made, `broker` is the last one asked, `elapsed` the seconds spent.

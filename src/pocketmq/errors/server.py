@@ -128,7 +128,7 @@ class RequestNotSupported(ServerError):
 
 
 class NotANameServer(RequestNotSupported):
-    """The server at a name server's address is none: brokers do not serve this request."""
+    """The server at this address is not a name server: brokers do not serve this request."""
 
     advice = "this is not a name server but probably a broker; name servers listen on port 9876"
 

@@ -98,7 +98,7 @@ class QueueNotSelected(MQError):
 
 
 class NameServersUnreachable(MQError, ConnectionError):
-    """None of the configured name servers answers, or none is configured.
+    """None of the configured name servers responds, or none is configured.
 
     `reason` is the last one's error, if known.
     """
@@ -109,10 +109,11 @@ class NameServersUnreachable(MQError, ConnectionError):
         self.addresses = addresses
         self.reason = reason
         if addresses and reason:
-            text = f"no name server answers at {', '.join(addresses)}: {reason}"
+            text = f"no name server responds at {', '.join(addresses)}: {reason}"
         elif addresses:
             text = (
-                f"no name server answers at {', '.join(addresses)}; check that one is running there"
+                f"no name server responds at {', '.join(addresses)}; "
+                "check that one is running there"
             )
         else:
             text = (

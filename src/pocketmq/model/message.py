@@ -128,7 +128,7 @@ def _check_key(key: object) -> None:
 def _check_priority(priority: object) -> None:
     if type(priority) is not int or not 0 <= priority <= MOST_URGENT:
         raise InvalidInput(
-            f"a priority is a whole number from 0 to {MOST_URGENT}, not {priority!r}"
+            f"a priority must be a whole number from 0 to {MOST_URGENT}, not {priority!r}"
         )
 
 

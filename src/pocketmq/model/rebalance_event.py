@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 EVENT_VERSION = 2
 WHOLE_EVERY = 32
-"""One of so many events of a topic is whole."""
+"""One in this number of events of a topic is whole."""
 
 
 class Handover(msgspec.Struct, frozen=True, kw_only=True):

@@ -133,9 +133,14 @@ def check_announcement(broker: Announcement, limits: TableLimits) -> None:
     check_name("broker name", broker.name, limits)
     check_name("broker address", broker.address, limits)
     if len(broker.ha_address) > limits.name_length:
-        raise refused(f"an HA address of {len(broker.ha_address)} characters")
+        raise refused(
+            f"an HA address of {len(broker.ha_address)} characters; "
+            f"{limits.name_length} are allowed"
+        )
     if broker.zone is not None and len(broker.zone) > limits.name_length:
-        raise refused(f"a zone name of {len(broker.zone)} characters")
+        raise refused(
+            f"a zone name of {len(broker.zone)} characters; {limits.name_length} are allowed"
+        )
     servers = broker.filter_servers or ()
     if len(servers) > limits.filter_servers:
         raise refused(f"{len(servers)} filter servers; {limits.filter_servers} are allowed")

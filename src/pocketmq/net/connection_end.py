@@ -90,7 +90,7 @@ class ConnectionWatch:
             self._progress_at = now
         elif now - self._progress_at >= patience - _SLACK:
             if self.cut is not None:
-                self.cut(f"the peer read nothing of its unsent answers for {patience:g} s")
+                self.cut(f"the peer read nothing of its unsent responses for {patience:g} s")
             return
         self._set(patience / 4)
 

@@ -35,7 +35,7 @@ def loop_kind(preferred: str = "uvloop") -> str:
     if not wanted:
         return preferred if found else "asyncio"
     if wanted not in _KINDS:
-        raise InvalidInput(f"{CHOICE} is {wanted!r}; it may be {' or '.join(_KINDS)}")
+        raise InvalidInput(f"{CHOICE} is {wanted!r}; it must be {' or '.join(_KINDS)}")
     if wanted == "uvloop" and not found:
         raise InvalidInput(
             f"{CHOICE} asks for uvloop, which is not installed; run `pip install uvloop`, "

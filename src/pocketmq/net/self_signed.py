@@ -1,7 +1,8 @@
 """The certificate of a server that was given none: made when the first client wants TLS, and kept.
 
 Apache's servers accept TLS with a self-signed certificate by default, and their clients verify
-nothing by default. It protects from listeners, not from a server that pretends to be this one.
+nothing by default. It protects against eavesdropping, not against a server that pretends to be this
+one.
 
 Nothing is made or imported for plain clients. The parts of a cluster share one file: the first that
 needs a certificate makes it. It is renewed before it expires. Needs the extra `tls`.
@@ -60,7 +61,7 @@ class SelfSigned:
         self._context = _context(pem, self._protocols)
         self._renew = end - _RENEWED
         kept = "in memory" if self._file is None else str(self._file)
-        logger.info("TLS uses a self-signed certificate: kept=%s expires=%s", kept, end.date())
+        logger.info("TLS uses a self-signed certificate: stored=%s expires=%s", kept, end.date())
 
 
 def kept_or_made(file: Path | None) -> tuple[bytes, datetime]:
@@ -77,7 +78,11 @@ def kept_or_made(file: Path | None) -> tuple[bytes, datetime]:
             if not _keep(file, made[0]):  # another process was first
                 return _read(file) or made
         except OSError as error:
-            logger.warning("certificate not kept: file=%s error=%r", file, error.strerror)
+            logger.warning(
+                "cannot store the self-signed certificate: file=%s error=%r; keeping it in memory",
+                file,
+                error.strerror,
+            )
     return made
 
 

@@ -61,7 +61,7 @@ class PendingAnswers:
             async with asyncio.timeout(ANSWER_WAIT):
                 return await future
         except TimeoutError:
-            text = "the gRPC client did not answer in time"
+            text = "the gRPC client did not respond in time"
             raise ServerError(ResponseCode.CONSUME_MSG_TIMEOUT, text) from None
         finally:
             del self._waiting[nonce]

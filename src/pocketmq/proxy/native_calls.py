@@ -201,7 +201,7 @@ class NativeCalls:
         try:
             return begin(request, call)
         except Exception:
-            logger.exception("a call took the long way")
+            logger.exception("fast path of a call failed; using the general path")
             return False
 
     def _start(self, call: NativeCall, work: Coroutine[Any, Any, None]) -> None:

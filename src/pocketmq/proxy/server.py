@@ -93,7 +93,7 @@ class Proxy:
             await self.stop()
             raise
         self.address = str(Address(self._host, port))
-        logger.info("proxy listens: address=%s %s", self.address, _shown(self._tls))
+        logger.info("proxy listening: address=%s %s", self.address, _shown(self._tls))
         return self
 
     async def stop(self) -> None:

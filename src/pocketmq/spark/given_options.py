@@ -38,8 +38,8 @@ def options_of_table(given: Mapping[str, str]) -> dict[str, str] | None:
         if secret.lower() in {name.lower() for name in own}:
             raise OptionInvalid(
                 secret,
-                "cannot be kept in a table, whose columns show it; use CREATE TEMPORARY VIEW, or "
-                "give it to each query: SELECT … FROM table WITH (…)",
+                "cannot be stored in a table, whose columns reveal it; use CREATE TEMPORARY VIEW, "
+                "or give it to each query: SELECT … FROM table WITH (…)",
             )
     return own if own or "owner" in {name.lower() for name in given} else None
 

@@ -76,7 +76,7 @@ class Directory:
         try:
             self.verify()
         except StoreFailed as error:
-            log.error("refusing all messages: %s", error)  # noqa: TRY400 - no fault of the code
+            log.error("store failed, refusing all messages: %s", error)  # noqa: TRY400 - no fault of the code
             return error
         return None
 

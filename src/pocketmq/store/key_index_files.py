@@ -85,7 +85,7 @@ class RunFiles:
                 file.rest()
                 sealed(file)
                 return
-            log.warning("key index: %s cannot be written: %s", run.info.name, error)
+            log.warning('cannot write key index file: file=%s error="%s"', run.info.name, error)
             file.close()
             self.remove(run.info.name)
             sealed(None)
@@ -102,7 +102,7 @@ class RunFiles:
             try:
                 file.write(HEAD_BYTES, run.packed)
             except OSError as error:
-                log.warning("key index: %s cannot be written: %s", run.info.name, error)
+                log.warning('cannot write key index file: file=%s error="%s"', run.info.name, error)
                 file.close()
                 self.remove(run.info.name)
                 saved(None)

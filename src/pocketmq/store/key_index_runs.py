@@ -214,7 +214,7 @@ class Runs:
         try:
             more = merge.step()
         except OSError as error:
-            log.warning("key index: %s cannot be written: %s", merge.info.name, error)
+            log.warning('cannot write key index file: file=%s error="%s"', merge.info.name, error)
             self._give_up(merge)
             return
         if not more:

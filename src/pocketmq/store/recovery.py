@@ -9,7 +9,7 @@ The order of `take_up` matters:
 3. Follow what a repair has noted, which may move the ends of log and queues.
 4. Cut the log after its last sound record (`CommitLog.begin`), before anything is appended. A torn
    tail is zeroed and synced: otherwise a later crash could leave a sound-looking old record
-   behind new ones, and it would come back from the dead.
+   behind new ones, and the next recovery would accept it.
 5. Only then correct the positions of deleted topics, which must not lie beyond the new end.
 
 Damage in the middle is skipped and reported: a record that fails its checks does not hide those
@@ -232,7 +232,11 @@ def take_up(
     recovered = recover(segments, start, queues, deleted, tag_rules)
     _follow_repair(recovered, segments, queues, metadata, deleted)
     for damage in recovered.damage:
-        log.warning("commit log: bytes %d to %d are damaged", damage.start, damage.end)
+        log.warning(
+            "commit log is damaged: bytes %d to %d; the messages in them are lost",
+            damage.start,
+            damage.end,
+        )
     recovered.torn = commit_log.begin(recovered.tail, start)
     for topic, position in deleted.items():
         if position > recovered.tail:  # new records will lie where its lost ones lay

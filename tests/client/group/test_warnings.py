@@ -70,17 +70,25 @@ def test_a_client_id_that_stays_doubled_is_named_with_its_places() -> None:
     )  # fmt: skip
     assert str(warning) == (
         "group billing: 2 members have the client id a (connected from 10.0.0.0:5000, "
-        "10.0.0.1:5000); each takes the same queues, and the queues of the others stay without "
-        "owner. Give each an instance name of its own"
+        "10.0.0.1:5000); each takes the same queues, and the queues of the others have no "
+        "owner. Set a separate instance_name for each process"
     )
 
 
 @pytest.mark.parametrize(
     ("topics", "subject", "text"),
     [
-        ({"orders": "paid"}, "orders", "another member wants 'paid' of orders, this one '*'"),
-        ({"orders": "*", "refunds": "*"}, "refunds", "another member subscribes refunds, this one"),
-        ({}, "orders", "another member does not subscribe orders"),
+        (
+            {"orders": "paid"},
+            "orders",
+            "another member subscribes to orders with 'paid', this one with '*'",
+        ),
+        (
+            {"orders": "*", "refunds": "*"},
+            "refunds",
+            "another member subscribes to refunds, this one does not",
+        ),
+        ({}, "orders", "this member subscribes to orders, another member does not"),
     ],
     ids=["another expression", "another topic", "a topic less"],
 )
@@ -205,7 +213,9 @@ async def test_a_member_whose_subscription_the_broker_has_asks_the_others(
             await leap(2.0)
         assert older.asked == asked
         assert [str(each).partition(";")[0] for each in one.consumer.warnings] == (
-            ["group billing: another member wants 'paid' of orders, this one '*'"] if warned else []
+            ["group billing: another member subscribes to orders with 'paid', this one with '*'"]
+            if warned
+            else []
         )
 
 

@@ -348,7 +348,9 @@ async def test_an_unsafe_receipt_goes_to_another_broker_if_asked_for() -> None:
 
 def test_the_option_is_one_of_two_words() -> None:
     assert ProducerOptions(group="shop").queue_choice.value == "java"
-    with pytest.raises(InvalidInput, match="queue_choice is 'java' or 'adaptive', not 'random'"):
+    with pytest.raises(
+        InvalidInput, match="queue_choice must be 'java' or 'adaptive', not 'random'"
+    ):
         ProducerOptions(group="shop", queue_choice="random")  # type: ignore[arg-type]
     word: Any = "adaptive"
     options = ProducerOptions(group="shop", queue_choice=word)

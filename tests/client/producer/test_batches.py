@@ -89,7 +89,7 @@ def test_what_cannot_be_a_batch_is_refused(batch: list[Message], reason: str) ->
 
 @pytest.mark.parametrize("thing", [Message("orders", b"x"), [None], {1, 2}])
 def test_what_is_no_list_of_messages_is_refused(thing: Any) -> None:
-    with pytest.raises(InvalidInput, match="a batch is a list of Message"):
+    with pytest.raises(InvalidInput, match="a batch must be a list of Message"):
         prepare_batches(preparing(), thing, 1000, split=False)
 
 

@@ -86,7 +86,8 @@ async def test_a_producer_without_a_check_says_nothing(caplog: pytest.LogCapture
         with caplog.at_level(logging.WARNING):
             await ask(on)
             await until(lambda: caplog.messages, "a warning")
-        assert "checks back on a transaction of group shop" in caplog.messages[0]
+        assert caplog.messages[0].startswith("cannot answer a check-back: broker=")
+        assert " group=shop, the producer has no check function" in caplog.messages[0]
         await on.producer.close()
         assert on.brokers["broker-a"].asked_for(RequestCode.END_TRANSACTION) == []
 
@@ -147,7 +148,7 @@ async def test_more_questions_than_can_wait_are_dropped(
                 await ask(on, offset)
             await until(lambda: caplog.messages, "a warning")
         assert caplog.messages == [
-            "too many check-backs are waiting: group=shop; dropped, the broker asks again"
+            "check-back queue is full: group=shop; dropping one, the broker will check back again"
         ]
         go_on.set()
         await ends(on, 4)

@@ -138,7 +138,7 @@ async def test_known_topics_go_on_while_the_name_server_is_gone() -> None:
             await proxy.refuse()
             proxy.cut()
             assert (await producer.send(MESSAGE)).ok
-            with pytest.raises(errors.NameServersUnreachable, match="no name server answers at"):
+            with pytest.raises(errors.NameServersUnreachable, match="no name server responds at"):
                 await producer.send(Message("fresh", b"x"))
             routes = producer.session.routes  # a question of its own may have been refused already
             await until(lambda: not routes._asking, "the end of all questions")

@@ -237,12 +237,12 @@ async def test_an_interceptor_is_a_plain_function_that_returns_one_or_nothing() 
 
     for wrong in (coroutine, "timing"):
         given: Any = [wrong]
-        with pytest.raises(InvalidInput, match="an interceptor is a plain function"):
+        with pytest.raises(InvalidInput, match="an interceptor must be a plain function"):
             aio.Producer("127.0.0.1:9876", group="shop", interceptors=given)
     alone: Any = print
-    with pytest.raises(InvalidInput, match="interceptors are a list of functions"):
+    with pytest.raises(InvalidInput, match="interceptors must be a list of functions"):
         aio.Producer("127.0.0.1:9876", group="shop", interceptors=alone)
     returns_text: Any = lambda call: "done"  # noqa: E731
     async with stage(interceptors=[returns_text]) as on:
-        with pytest.raises(InvalidInput, match="an interceptor returns None, or a function"):
+        with pytest.raises(InvalidInput, match="an interceptor must return None, or a function"):
             await on.producer.send(MESSAGE)

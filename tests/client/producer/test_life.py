@@ -37,11 +37,11 @@ def test_keywords_are_sorted_into_options() -> None:
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"retrys": 3}, "there is no setting 'retrys'; did you mean 'retries'?"),
-        ({"send_timeout": 3000000}, "send_timeout is in seconds"),
-        ({"window": 0}, "window is from 1"),
-        ({"window_bytes": 0}, "window_bytes is from 1"),
-        ({"compression_level": 10}, "compression_level is from 0 to 9"),
+        ({"retrys": 3}, "unknown setting 'retrys'; did you mean 'retries'?"),
+        ({"send_timeout": 3000000}, "send_timeout must be in seconds"),
+        ({"window": 0}, "window must be from 1"),
+        ({"window_bytes": 0}, "window_bytes must be from 1"),
+        ({"compression_level": 10}, "compression_level must be from 0 to 9"),
         ({"trace_topic": "a b"}, "invalid topic name 'a b'"),
     ],
 )
@@ -63,7 +63,7 @@ async def test_a_producer_that_is_not_running_says_so() -> None:
         producer.submit(MESSAGE)
     await producer.close()
     with pytest.raises(
-        errors.NameServersUnreachable, match=r"no name server answers at 127.0.0.1:1"
+        errors.NameServersUnreachable, match=r"no name server responds at 127.0.0.1:1"
     ):
         await producer.start()
     with pytest.raises(errors.NameServersUnreachable):  # it may come up later

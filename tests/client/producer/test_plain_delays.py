@@ -34,6 +34,6 @@ async def test_a_wrong_delay_level_is_told_as_ever() -> None:
     async with stage() as on:
         await ready(on)
         for wrong in (-1, 2**31, "3", 1.0, True):
-            with pytest.raises(errors.InvalidInput, match="a delay level is"):
+            with pytest.raises(errors.InvalidInput, match="a delay level must be"):
                 await on.producer.send(MESSAGE, delay_level=wrong)  # type: ignore[arg-type]
         assert (await on.producer.send(MESSAGE, delay_level=0)).ok

@@ -358,7 +358,9 @@ async def test_some_producers_have_no_short_way(settings: dict[str, Any]) -> Non
 async def test_what_is_no_message_is_told_as_ever(wrong: Any) -> None:
     async with stage() as on:
         await ready(on)
-        with pytest.raises(errors.InvalidInput, match="a message is a Message with a topic, not"):
+        with pytest.raises(
+            errors.InvalidInput, match="a message must be a Message with a topic, not"
+        ):
             await on.producer.send(wrong)
         with pytest.raises(errors.InvalidInput, match="a message needs a body"):
             await on.producer.send(Message("orders", b""))

@@ -130,9 +130,9 @@ def test_what_no_broker_would_take_is_refused_with_the_reason(
 
 @pytest.mark.parametrize("thing", [{"topic": "orders"}, None, "orders", Message(["a"], b"x")])  # type: ignore[arg-type]
 def test_what_is_no_message_is_named(thing: object) -> None:
-    with pytest.raises(InvalidInput, match="a message is a Message with a topic, not"):
+    with pytest.raises(InvalidInput, match="a message must be a Message with a topic, not"):
         preparing().prepare(thing)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="a topic is text, not bytes"):
+    with pytest.raises(InvalidInput, match="a topic must be text, not bytes"):
         preparing().prepare(Message(b"orders", b"x"))  # type: ignore[arg-type]
 
 
@@ -163,10 +163,10 @@ def test_a_delay_is_a_property_as_java_sets_it(
     [
         (1.0, 1, None, "not several"),
         (1.0, None, 1.0, "not several"),
-        (-1.0, None, None, "delay is in seconds"),
-        (float("nan"), None, None, "delay is in seconds"),
-        (None, -1, None, "a delay level is"),
-        (None, None, 1794707172145.0, "deliver_at is in seconds"),
+        (-1.0, None, None, "delay must be in seconds"),
+        (float("nan"), None, None, "delay must be in seconds"),
+        (None, -1, None, "a delay level must be"),
+        (None, None, 1794707172145.0, "deliver_at must be in seconds"),
     ],
 )
 def test_a_delay_without_sense_is_refused(

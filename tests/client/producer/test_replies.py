@@ -105,7 +105,7 @@ async def test_a_request_that_cannot_be_sent_does_not_wait() -> None:
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), 3_000_000.0])
 async def test_how_long_to_wait_must_make_sense(seconds: float) -> None:
     async with stage({"broker-a": stores}) as on:
-        with pytest.raises(InvalidInput, match="timeout is in seconds"):
+        with pytest.raises(InvalidInput, match="timeout must be in seconds"):
             await on.producer.request(QUESTION, seconds)
 
 

@@ -93,11 +93,11 @@ async def test_a_choice_that_is_none_is_refused_and_nothing_is_sent() -> None:
             await on.producer.send(MESSAGE, selector=lambda queues, _: queues[1 // 0])
         with pytest.raises(errors.InvalidInput, match="not several"):
             await on.producer.send(MESSAGE, queue=QUEUES[0], ordering_key="k")
-        with pytest.raises(errors.InvalidInput, match="timeout is in seconds"):
+        with pytest.raises(errors.InvalidInput, match="timeout must be in seconds"):
             await on.producer.send(MESSAGE, timeout=0.0)
-        with pytest.raises(errors.InvalidInput, match="timeout is in seconds"):
+        with pytest.raises(errors.InvalidInput, match="timeout must be in seconds"):
             await on.producer.send(MESSAGE, timeout=float("inf"))
-        with pytest.raises(errors.InvalidInput, match="queue is a MessageQueue"):
+        with pytest.raises(errors.InvalidInput, match="queue must be a MessageQueue"):
             await on.producer.send(MESSAGE, queue=3)  # type: ignore[arg-type]
         assert on.asked == {"broker-a": 0, "broker-b": 0}
         assert len(on.producer.sending.window) == 0
@@ -245,7 +245,8 @@ async def test_without_a_template_an_unknown_topic_is_named() -> None:
 async def test_a_topic_nobody_may_write_says_so() -> None:
     async with stage(perm=4) as on:
         with pytest.raises(
-            errors.QueueNotSelected, match="lets it be written to; see its permissions"
+            errors.QueueNotSelected,
+            match="no broker with a master allows writes to it; check the topic's permissions",
         ):
             await on.producer.send(MESSAGE)
 

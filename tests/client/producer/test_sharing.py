@@ -91,7 +91,7 @@ async def test_a_timeout_is_checked_even_if_it_equals_that_of_the_open_batch() -
     async with stage({"broker-a": stores}) as on:
         store = await storing(on)
         futures = [on.producer.submit(message(n), timeout=1) for n in range(3)]
-        with pytest.raises(InvalidInput, match="timeout is in seconds"):
+        with pytest.raises(InvalidInput, match="timeout must be in seconds"):
             on.producer.submit(message(3), timeout=True)
         store.held = False
         store.go_on()

@@ -69,7 +69,7 @@ async def test_bad_input_is_told_at_once() -> None:
         await on.producer.send(MESSAGE)
         with pytest.raises(InvalidInput, match="needs a body"):
             on.producer.submit(Message("orders", b""))
-        with pytest.raises(InvalidInput, match="timeout is in seconds"):
+        with pytest.raises(InvalidInput, match="timeout must be in seconds"):
             on.producer.submit(MESSAGE, timeout=-1.0)
         assert len(on.producer.sending.window) == 0
 

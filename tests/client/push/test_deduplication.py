@@ -170,7 +170,7 @@ def test_a_key_decides_what_is_the_same() -> None:
     assert got[1:] == [ONE, ONE]
     failure = handler_of(got.append, key=lambda message: 7).call([ONE])
     assert failure is not None
-    assert "the key of a message is text or None" in failure.reason
+    assert "the key of a message must be text or None" in failure.reason
 
 
 def test_groups_and_topics_do_not_share_keys() -> None:
@@ -213,11 +213,11 @@ def test_a_store_that_fails_leaves_no_claim_and_calls_no_handler() -> None:
 
 def test_mistakes_are_refused() -> None:
     wrong: Any = 7
-    with pytest.raises(InvalidInput, match="key is a function"):
+    with pytest.raises(InvalidInput, match="key must be a function"):
         Deduplicate(MemoryDedup(), wrong)
-    with pytest.raises(InvalidInput, match="a store has claim, done and release"):
+    with pytest.raises(InvalidInput, match="a store must have claim, done and release"):
         Deduplicate(wrong)
-    with pytest.raises(InvalidInput, match="deduplicate is a Deduplicate, not a MemoryDedup"):
+    with pytest.raises(InvalidInput, match="deduplicate must be a Deduplicate, not a MemoryDedup"):
         aio.PushConsumer("127.0.0.1:9876", group="g").subscribe(
             "orders", "*", print, deduplicate=MemoryDedup()  # type: ignore[arg-type]
         )  # fmt: skip

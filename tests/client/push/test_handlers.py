@@ -58,7 +58,7 @@ def test_coroutine_functions_are_known_in_every_wrapping(
 
 
 def test_only_what_can_be_called_is_a_handler() -> None:
-    with pytest.raises(InvalidInput, match="a handler is a function"):
+    with pytest.raises(InvalidInput, match="a handler must be a function"):
         handlers.TopicHandler("orders", "print")  # type: ignore[arg-type]
 
 

@@ -116,9 +116,9 @@ def test_a_handler_without_interceptors_is_left_as_it_is() -> None:
 def test_a_wrong_handler_or_interceptor_is_refused_at_once() -> None:
     consumer = aio.PushConsumer("127.0.0.1:9876", group="billing", interceptors=[Spanning()])
     not_callable: Any = 7
-    with pytest.raises(InvalidInput, match="a handler is a function"):
+    with pytest.raises(InvalidInput, match="a handler must be a function"):
         consumer.subscribe("orders", "*", not_callable)
-    with pytest.raises(InvalidInput, match="a handler takes one argument"):
+    with pytest.raises(InvalidInput, match="a handler must take one argument"):
         consumer.subscribe("orders", "*", lambda: None)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="an interceptor is a plain function"):
+    with pytest.raises(InvalidInput, match="an interceptor must be a plain function"):
         aio.PushConsumer("127.0.0.1:9876", group="billing", interceptors=[not_callable])

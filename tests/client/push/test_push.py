@@ -129,9 +129,7 @@ async def test_batches_go_to_handlers_that_want_them() -> None:
 
 
 def test_what_can_never_work_is_refused_before_the_start() -> None:
-    with pytest.raises(
-        InvalidInput, match="there is no setting 'pull_bach'; did you mean 'pull_bat"
-    ):
+    with pytest.raises(InvalidInput, match="unknown setting 'pull_bach'; did you mean 'pull_bat"):
         PushConsumer("127.0.0.1:9876", group="billing", pull_bach=3)  # type: ignore[call-arg]
     with pytest.raises(NameInvalid):
         PushConsumer("127.0.0.1:9876", group="not a group")

@@ -96,8 +96,8 @@ def test_rules_that_cannot_be_kept_are_refused() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"attempts": 0}, "attempts"),
         ({"delays": (-1,)}, "delays"),
-        ({"delays": (7201,)}, "delays are at most 7200 seconds"),
-        ({"hopeless": ("ValueError",)}, "hopeless is a tuple of exception classes"),
+        ({"delays": (7201,)}, "delays must be at most 7200 seconds"),
+        ({"hopeless": ("ValueError",)}, "hopeless must be a tuple of exception classes"),
     ]
     for settings, text in cases:
         with pytest.raises(InvalidInput, match=text):
@@ -105,7 +105,7 @@ def test_rules_that_cannot_be_kept_are_refused() -> None:
     with pytest.raises(InvalidInput, match="factor"):
         RetryRule.exponential(factor=0.5)
     consumer, wrong = aio.PushConsumer("127.0.0.1:9876", group="g"), Any
-    with pytest.raises(InvalidInput, match="retry is a RetryRule, not a"):
+    with pytest.raises(InvalidInput, match="retry must be a RetryRule, not a"):
         consumer.subscribe("orders", "*", print, retry=wrong)  # type: ignore[arg-type]
 
 

@@ -109,7 +109,7 @@ async def test_what_cannot_be_steered_is_refused() -> None:
             await shared([one], [FIRST], AVG)
             with pytest.raises(InvalidInput, match="not assigned"):
                 await consumer.seek(SECOND, 0)
-            with pytest.raises(InvalidInput, match="an offset is 0 or more"):
+            with pytest.raises(InvalidInput, match="an offset must be 0 or more"):
                 await consumer.seek(FIRST, -1)
         with pytest.raises(ClientClosed):
             consumer.assignment()

@@ -184,7 +184,7 @@ def _understood(content: dict[str, Any]) -> PlainAccounts:
 def _entries(content: dict[str, Any]) -> list[dict[str, Any]]:
     entries = content.get(_ACCOUNTS) or []
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
-        raise InvalidInput("the accounts of the access file are not a list of accounts")
+        raise InvalidInput("the accounts in the access file must be a list of objects")
     return entries
 
 

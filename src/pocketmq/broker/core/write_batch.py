@@ -65,7 +65,7 @@ class WriteBatch:
             answers[connection] = [(request, frame)]
 
     def appended(self, queue: QueueIndex, count: int, size: int, times: int = 1) -> None:
-        """Record new messages at the end of a queue, which came in so many requests."""
+        """Record new messages at the end of a queue, which came in `times` requests."""
         self.messages += count
         self.size += size
         counts = self.topics.get(queue.topic)

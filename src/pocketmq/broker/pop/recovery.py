@@ -83,7 +83,7 @@ def recover(
         try:
             saved = msgspec.msgpack.decode(document, type=SavedPops)
         except msgspec.MsgspecError as error:
-            raise BodyMalformed("what is kept of pops", str(error)) from error
+            raise BodyMalformed("snapshot of pops", str(error)) from error
     for each in saved.queues:
         in_flight = all_in_flight.make(each.topic, each.group, each.queue_id)
         for pop_time_ms, until_ms, offsets in each.pops:

@@ -241,7 +241,7 @@ def _send_again(  # noqa: PLR0917 - one step of bringing a message back
     if topic not in state.topics:
         made = state.topics.create_for_group(topic, _QUEUES, now_ms=state.batch.now_ms)
         if made is None:
-            logger.error("cannot create topic %s: the limit of topics is reached", topic)
+            logger.error("topic limit reached, cannot create topic %s; delete unused topics", topic)
         save_changes(state)
         if not exhausted and state.offsets.query(in_flight.group, topic, 0) is None:
             state.offsets.commit(in_flight.group, topic, 0, 0)

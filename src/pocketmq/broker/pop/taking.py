@@ -194,7 +194,7 @@ class Taking:
     def _read(
         self, topic: str, queue: QueueIndex, start: int, most: tuple[int, int], *, joined: bool
     ) -> tuple[QueueRead, int]:
-        """Read what matches, at most so many messages and bytes; also return where it began."""
+        """Read what matches, `most` messages and bytes at most; also return where it began."""
         store, wanted = self._state.store, self._selection
         count, most_bytes = most
         offset = start

@@ -272,7 +272,7 @@ class TimerQueue:
             try:
                 saved = msgspec.json.decode(document, type=SavedTimers)
             except ValueError as error:
-                raise BodyMalformed("the state of timed messages", str(error)) from error
+                raise BodyMalformed("state of timed messages", str(error)) from error
         self.saved_position = saved.position
         queue = self.queue
         end = 0 if queue is None else queue.next_offset

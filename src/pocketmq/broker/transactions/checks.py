@@ -205,13 +205,20 @@ class TransactionChecks:
     def _ask(self, half: RecordView, checks: int) -> None:
         request = rules.check_request(half, checks, self._state.config.broker_name)
         if request is None:
-            logger.warning("half message %d has no producer group or topic", half.queue_offset)
+            logger.warning(
+                "half message cannot be checked: offset=%d has no producer group or topic",
+                half.queue_offset,
+            )
             return
         group, frame = request
         connection = self._state.producers.available(group, self._allowed(half))
         if connection is None:
             if group not in self._absent:  # once a round, not for every transaction
-                logger.warning("no producer of group %s online for a transaction check", group)
+                logger.warning(
+                    "transaction check not sent, no producer is online: group=%s; "
+                    "retrying in the next round",
+                    group,
+                )
             self._absent.add(group)
         elif connection.unsent < _CLOGGED:
             connection.write(frame)

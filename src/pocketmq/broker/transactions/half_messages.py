@@ -174,7 +174,7 @@ class HalfMessages:
                     saved.base, half_states.unpack_states(saved.states)
                 )
             except ValueError as error:
-                raise BodyMalformed("the states of transactions", str(error)) from error
+                raise BodyMalformed("states of transactions", str(error)) from error
         self.saved_position = saved.position
         queue = self.queue
         if queue is None:
@@ -243,7 +243,9 @@ class HalfMessages:
                 host = half.store_host_bytes
         ops = self._store.make_queue(OP_HALF_TOPIC, 0)
         for state, offsets in unmarked.items():
-            logger.info("transactions ended just before the last crash: count=%d", len(offsets))
+            logger.info(
+                "recovered transactions that ended just before a crash: count=%d", len(offsets)
+            )
             for start in range(0, len(offsets), _MARKED_AT_ONCE):
                 mark = op_record(offsets[start : start + _MARKED_AT_ONCE], state, now_ms, host)
                 self._store.append(ops, [mark], [_OP_TAG], now_ms)

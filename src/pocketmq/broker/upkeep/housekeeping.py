@@ -115,7 +115,7 @@ class Housekeeping:
             try:
                 chore()
             except Exception:
-                logger.exception("periodic task failed: %s; it runs again next time", name)
+                logger.exception("periodic task failed: %s; retrying at its next interval", name)
 
         self._timers[name] = self._loop.call_later(period, run)
 

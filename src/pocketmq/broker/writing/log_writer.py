@@ -2,8 +2,8 @@
 
 All requests of an iteration are handled as they come. At its end their messages are written with
 one call, and only then do the answers leave that promise they are stored; with synchronous flush
-they leave after the sync, which `synced_answers` shares among them. The order is what makes an
-acknowledgement true: journal of pops, log, answers, then the pulls that waited for the messages.
+they leave after the sync, which `synced_answers` shares among them. This order guarantees that an
+acknowledged message is stored: journal of pops, log, answers, then the pulls that waited for it.
 Belongs to the broker's loop.
 """
 
@@ -133,7 +133,7 @@ class CommitLogWriter:
     ) -> None:
         """Write a burst that was appended and answer it, without collecting it in the batch.
 
-        It came in so many requests; None: one for each message.
+        `times` is the number of requests it came in; None: one per message.
 
         Only if `takes_alone` says so. What `WriteBatch` and `_write` do for it, in one step.
         """
@@ -189,7 +189,8 @@ class CommitLogWriter:
 
     def _log_failure(self, messages: int, error: StoreError) -> None:
         logger.warning(
-            "write to the commit log failed: messages=%d error=%s; refusing their senders",
+            "write to the commit log failed: messages=%d error=%s; "
+            "responding SERVICE_NOT_AVAILABLE",
             messages,
             error,
         )

@@ -100,14 +100,14 @@ class SyncedAnswers:
         self._start()  # before the answers: the device shall not idle while they are sent
         if error is not None:
             logger.error(
-                "sync of the commit log failed: error=%s; answering FLUSH_DISK_TIMEOUT", error
+                "sync of the commit log failed: error=%s; responding FLUSH_DISK_TIMEOUT", error
             )
         if group is not None:
             self._let_go(group, failed=error is not None)
 
     def _late(self, group: _SyncGroup) -> None:
         logger.warning(
-            "sync of the commit log is slow: messages=%d; answering FLUSH_DISK_TIMEOUT",
+            "sync of the commit log is slow: messages=%d; responding FLUSH_DISK_TIMEOUT",
             group.messages,
         )
         self._let_go(group, failed=True)

@@ -85,7 +85,7 @@ class AdminCommands(LazyGroup):
     aliases=ALIASES,
     context_settings=HELP,
     epilog="Exit codes: 0 done, 1 failed (explain: problems found), 2 wrong input, 3 not found,"
-    " 4 no answer, 5 not allowed, 6 partly done. Shell completion: docs/reference/admin.md.",
+    " 4 no response, 5 not allowed, 6 partly done. Shell completion: docs/reference/admin.md.",
 )
 def command() -> None:
     """Operate a cluster, PocketMQ's or Apache's, with mqadmin's subcommands."""

@@ -27,7 +27,7 @@ _QUEUES = (
     TableColumn("#Topic", least=40),
     TableColumn("#Broker Name", least=24),
     TableColumn("#QID", right=True, least=4),
-    TableColumn("#Held by", least=36),
+    TableColumn("#Owner", least=36),
     TableColumn("#Lag", right=True, least=10),
     TableColumn("#Why"),
 )
@@ -49,7 +49,7 @@ async def explain(admin: Admin, *, group: str) -> Shown:
 def _story(story: Explanation) -> list[str]:
     model = "?" if story.model is None else story.model.value
     everyone_pops = bool(story.members) and set(story.popping) == set(story.members)
-    strategy = "POP" if everyone_pops else story.strategy or "none that fits"
+    strategy = "POP" if everyone_pops else story.strategy or "unknown"
     lines = [f"group {story.group}: {len(story.members)} members, {model}, strategy {strategy}"]
     if story.sticky is not None:
         lines += sticky_lines(story.sticky)
@@ -68,7 +68,7 @@ def _story(story: Explanation) -> list[str]:
         return [*lines, "", "no problems found"]
     for number, finding in enumerate(story.findings, 1):
         lines += ["", f"{number}. {finding.kind}: {finding.subject}"]
-        lines += [f"   seen: {finding.evidence}", f"   cure: {finding.cure}"]
+        lines += [f"   evidence: {finding.evidence}", f"   fix: {finding.cure}"]
     return lines
 
 
@@ -94,7 +94,7 @@ def sticky_lines(story: StickyStory) -> list[str]:
         lines.append(f"balanced: no, {story.moves} to move, {story.unowned} without owner")
     if story.stages:
         stages = ", ".join(f"{count} {stage}" for stage, count in story.stages.items())
-        lines.append(f"on the way: {stages}")
+        lines.append(f"in transition: {stages}")
     return lines
 
 
@@ -159,7 +159,7 @@ async def what_if(
     facts = await admin.balance.facts(group)
     name = strategy or explain_facts(facts).strategy or "AVG"
     if (foreign or mixed) and STICKY not in {each.upper() for each in (name, *changes)}:
-        raise click.UsageError("--foreign and --mixed have a meaning for STICKY only")
+        raise click.UsageError("--foreign and --mixed apply to STICKY only")
     known = settings_of(facts) if mixed is None else StrategySettings(mixed=mixed)
     more = split_names("--foreign", foreign) if foreign else []
     situation = situation_of(facts, strategy_by_name(name, known), more)
@@ -178,6 +178,6 @@ def _unsure(facts: GroupFacts, situation: Situation) -> tuple[str, ...]:
     if not is_group_strategy(situation.strategy):
         return ()
     return tuple(
-        f"no answer from member {member}: its queues are taken for queues without an owner"
+        f"no response from member {member}: counting its queues as unowned"
         for member in sorted(facts.silent)
     )

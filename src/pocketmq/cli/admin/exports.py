@@ -145,7 +145,7 @@ async def export_metrics(admin: Admin, *, cluster: str, directory: str) -> Shown
     found = (await admin.brokers.status(cluster)).some()
     masters = [each for each in found if each.place.is_master]
     if not masters:
-        raise Absent("master of cluster", cluster, "only slaves answered")
+        raise Absent("master of cluster", cluster, "only slaves responded")
     report = {}
     for each in masters:
         report[each.place.broker] = await _report(admin, each.place, each.value)

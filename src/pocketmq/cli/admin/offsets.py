@@ -91,7 +91,7 @@ async def reset(
 ) -> Shown:
     """Reset a group's offsets to a time.
 
-    Members that are online continue from there at once.
+    Members that are online continue from there immediately.
     """
     del cluster  # a topic is found by its name alone
     if (address is None) is not (queue is None):

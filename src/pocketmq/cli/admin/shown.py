@@ -36,7 +36,7 @@ class Shown(msgspec.Struct, frozen=True):
 def told(missing: Iterable[Missing]) -> tuple[str, ...]:
     """Return the problems to report for servers that did not answer."""
     return tuple(
-        f"{'error from' if isinstance(each.error, ServerError) else 'no answer from'} {each}"
+        f"{'error from' if isinstance(each.error, ServerError) else 'no response from'} {each}"
         for each in missing
     )
 

@@ -74,7 +74,7 @@ def event_option(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
 @click.option(
     "--previous",
     metavar="FILE",
-    help="Owners up to now, as CSV or JSON; topics and members, if not given, are those it names.",
+    help="Current owners, as CSV or JSON; topics and members default to those in the file.",
 )
 @event_option("--join", "ID", "Event: a member joins.")
 @event_option("--leave", "ID", "Event: a member leaves.")
@@ -101,7 +101,7 @@ def event_option(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
     metavar="N",
     default=10,
     show_default=True,
-    help="CONSISTENT_HASH: points of each member on the ring.",
+    help="CONSISTENT_HASH: virtual nodes per member.",
 )
 @click.option(
     "--foreign",
@@ -136,8 +136,8 @@ def command(
 ) -> int:
     """Preview and compare allocations, without a cluster.
 
-    Shows which member would consume which queues under each strategy and, if events or the owners
-    up to now are given, which queues move and how few would have had to.
+    Shows which member would consume which queues under each strategy and, if events or the current
+    owners are given, which queues move, and the minimum number of moves.
     """
     events: list[tuple[str, str]] = ctx.meta["events"]
     if vectors is not None:

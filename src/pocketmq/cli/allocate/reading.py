@@ -101,7 +101,7 @@ def _foreign(
     """Return the foreign members; raises if there is nothing that they would mean."""
     for option, value in (("--foreign", options.foreign), ("--mixed", options.mixed)):
         if value and STICKY not in names:
-            raise click.UsageError(f"{option} has a meaning for STICKY only")
+            raise click.UsageError(f"{option} applies to STICKY only")
     if options.mixed and not options.foreign:
         raise click.UsageError("--mixed is the strategy of foreign members; name them: --foreign")
     foreign = described.split_names("--foreign", options.foreign) if options.foreign else []

@@ -88,7 +88,7 @@ def _add_step(page: TextPage, step: WhatIfStep) -> None:
 
 
 def _summary(change: Movement) -> str:
-    text = f"{_count(change.moved)} moved, {change.minimum} had to"
+    text = f"{_count(change.moved)} moved, minimum {change.minimum}"
     if change.added:
         text += f", {len(change.added)} new"
     if change.removed:
@@ -129,7 +129,7 @@ def _add_comparison(page: TextPage, answers: Sequence[WhatIf]) -> None:
     changes = [_changes(answer) for answer in answers]
     several = len(answers[0].before.topics) > 1
     names = ["spread", *(["in a topic"] if several else []), "unowned", "idle"]
-    names += ["moved", "had to"] if changes[0] else []
+    names += ["moved", "minimum"] if changes[0] else []
     rows: list[list[object]] = []
     for answer, its_changes in zip(answers, changes, strict=True):
         last = answer.steps[-1].after if answer.steps else answer.before

@@ -163,8 +163,8 @@ def _difference(
     if wanted == computed:
         return None
     return (
-        f"member {question.cid}: the file has {_shown(question.topic, wanted)}, "
-        f"computed was {_shown(question.topic, computed)}"
+        f"member {question.cid}: expected {_shown(question.topic, wanted)}, "
+        f"computed {_shown(question.topic, computed)}"
     )
 
 

@@ -198,7 +198,7 @@ async def live(client: ClientOptions, producer: Producer, plan: BenchPlan) -> Me
             await producer.send(Message(plan.topic, _TIME.pack(sent) + filling))
         await arrived.wait()
         elapsed, used = time.monotonic() - began, cpu + time.process_time()
-    return _row(f"end to end, {RATE} a second", wanted, elapsed, used, taken)
+    return _row(f"end to end, {RATE} per second", wanted, elapsed, used, taken)
 
 
 async def _queues(admin: Admin, topic: str) -> list[MessageQueue]:

@@ -19,7 +19,7 @@ SCENES = (
         ("--topic", "orders:broker-a*8,broker-b*8", "--members", "3", "--strategy", "AVG"),
     ),
     (
-        "A fourth consumer joins. How many queues move, and how few would have had to?",
+        "A fourth consumer joins. How many queues move, and what is the minimum?",
         ("--topic", "orders:broker-a*8,broker-b*8", "--members", "3", "--join", "c4",
          "--strategy", "AVG,CONSISTENT_HASH,STICKY"),
     ),
@@ -81,8 +81,8 @@ def command(*, offline: bool, out: Path | None, no_spark: bool, pace: float, rat
     Two brokers with eight queues each, producers, and two groups of consumer processes, one with
     AVG and one with STICKY, that join, leave and crash; a broker is killed and restarted. Spark
     copies the messages to Parquet and makes a health report of the rebalances. At the end the
-    groups are compared; every message is proved to be consumed, and none twice with STICKY but
-    what a crash explains.
+    groups are compared; every message is proved to be consumed, and none was delivered twice with
+    STICKY except repeats that a crash explains.
     """
     if offline:
         show_scenes()

@@ -101,7 +101,8 @@ class Proof(msgspec.Struct, frozen=True):
         for group in self.groups:
             if group.strategy == STICKY and group.consumed and not group.unexcused:
                 but = _excused(group.repeats)
-                proved.append(f"proved: {STICKY} gave none twice" + (f" but {but}" * bool(but)))
+                text = f"proved: {STICKY} delivered no message twice"
+                proved.append(text + (f" except {but}" * bool(but)))
         return proved
 
 
@@ -154,7 +155,7 @@ class GroupResult(msgspec.Struct, frozen=True):
 
 ROWS = (
     "queues moved",
-    "  more than had to",
+    "  more than the minimum",
     "moved queue without owner, p50",
     "moved queue without owner, longest",
     "time with two owners",

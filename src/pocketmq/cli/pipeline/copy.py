@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 )
 @click.option("--keep-order", is_flag=True, help="Copy each queue to one queue, in order.")
 @click.option(
-    "--exactly-once", is_flag=True, help="Copy each message once, also after failures; slower."
+    "--exactly-once",
+    is_flag=True,
+    help="Copy each message exactly once, even after failures; slower.",
 )
 @streams.stream_options(every=1.0)
 @target_entry_options

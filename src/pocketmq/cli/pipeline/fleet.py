@@ -1,4 +1,4 @@
-"""`pocketmq pipeline fleet`: all groups of an estate, under each strategy and event."""
+"""`pocketmq pipeline fleet`: all groups of a fleet, under each strategy and event."""
 
 import re
 from contextlib import ExitStack
@@ -35,7 +35,7 @@ _BROKER = re.compile(r"([^*]+)\*([1-9][0-9]{0,5})\Z")
     context_settings=HELP,
     epilog="Events happen in the given order, with a complete rebalance after each.",
 )
-@click.argument("estate", required=False, type=click.Path(path_type=Path))
+@click.argument("estate", metavar="[FILE]", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--uniform",
     metavar="GROUPS,QUEUES,MEMBERS",
@@ -75,7 +75,7 @@ _BROKER = re.compile(r"([^*]+)\*([1-9][0-9]{0,5})\Z")
     metavar="N",
     default=10,
     show_default=True,
-    help="CONSISTENT_HASH: points of each member on the ring.",
+    help="CONSISTENT_HASH: virtual nodes per member.",
 )
 @click.option(
     "--details",
@@ -103,9 +103,9 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Compare strategies over a whole estate: balance, and queues moved by each event.
+    """Compare strategies over a whole fleet: balance, and queues moved by each event.
 
-    ESTATE is a JSON file {"topics": {TOPIC: {BROKER: QUEUES}}, "groups": {GROUP: {"topics":
+    FILE is a JSON file {"topics": {TOPIC: {BROKER: QUEUES}}, "groups": {GROUP: {"topics":
     [TOPIC], "members": [ID] or N}}}, or a directory with the tables topics (topic, broker, queues),
     subscriptions (group, topic) and members (group, member) as Parquet, CSV or JSON lines.
     """
@@ -147,7 +147,7 @@ def _estate(
     from pocketmq.pipelines import fleet
 
     if sum(way is not None for way in (path, uniform, namesrv)) != 1:
-        raise click.UsageError("give exactly one of: an estate's file or directory, --uniform, -n")
+        raise click.UsageError("give exactly one of: a groups file or directory, --uniform, -n")
     if path is not None:
         return fleet.read_estate(path)
     if namesrv is not None:
@@ -210,7 +210,7 @@ def _print(report: "fleet.FleetReport", details: Path | None) -> None:
         output.TableColumn("event"),
         output.TableColumn("strategy"),
         *sizes,
-        *output.numbers("moved", "had to"),
+        *output.numbers("moved", "minimum"),
     ]
     rows = [
         (
@@ -230,7 +230,7 @@ def _print(report: "fleet.FleetReport", details: Path | None) -> None:
         print()
         output.print_table(
             "all events",
-            [output.TableColumn("strategy"), *output.numbers("moved", "had to")],
+            [output.TableColumn("strategy"), *output.numbers("moved", "minimum")],
             totals,
         )
     where = f"; the numbers of every group are in {details}" if details is not None else ""

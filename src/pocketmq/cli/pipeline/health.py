@@ -223,7 +223,7 @@ def _print_group(group: health.GroupHealth) -> None:
         )
         for one in group.rebalances[:MOST_ROWS]
     ]  # fmt: skip
-    counts = numbers("took", "moved", "had to", "spread", "unowned")
+    counts = numbers("took", "moved", "minimum", "spread", "unowned")
     columns = [*numbers("at"), TableColumn("rebalance"), *counts]
     print_table("", columns, rows)
     if len(group.rebalances) > MOST_ROWS:
@@ -242,9 +242,9 @@ def _facts(group: health.GroupHealth) -> list[tuple[str, str]]:
         ("time without owner", unowned),
         ("time with two owners", f"{group.shared_seconds:.2f} s"),
         ("longest pause of a moved queue", f"{group.longest_pause:.2f} s"),
-        ("changes of hands", str(len(group.handovers))),
+        ("owner changes", str(len(group.handovers))),
         *_handovers(group),
-        ("moved, had to", f"{group.moved}, {group.minimum}"),
+        ("moved, minimum", f"{group.moved}, {group.minimum}"),
         ("flapping", str(len(group.flapping))),
     ]
     for after in spreads:
@@ -268,7 +268,7 @@ def _handovers(group: health.GroupHealth) -> list[tuple[str, str]]:
         facts.append(("without owner, a moved queue", text))
     if figures.doubtful:
         text = f"{figures.doubtful:.2f} s of it between machines, whose clocks may differ"
-        facts.append(("two owners in doubt", text))
+        facts.append(("two owners, uncertain", text))
     if set(group.modes) - {"java"}:
         facts.append(("mode", ", ".join(group.modes)))
     if figures.kinds:
@@ -277,5 +277,5 @@ def _handovers(group: health.GroupHealth) -> list[tuple[str, str]]:
     if figures.draining is not None:
         drained = figures.draining
         text = f"p50 {1000 * drained.p50:.0f} ms, p99 {1000 * drained.p99:.0f} ms"
-        facts.append(("givers' last messages", text))
+        facts.append(("drain time of previous owners", text))
     return facts

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     metavar="store|born|COLUMN",
     default="store",
     show_default=True,
-    help="Time whose day a message is stored under.",
+    help="Timestamp that selects the day directory of a message.",
 )
 @click.option(
     "--format",

@@ -42,7 +42,7 @@ debug_option = click.option(
 
 
 class InterruptHandler:
-    """What Ctrl-C and SIGTERM do: stop the command at once, or a stream gracefully."""
+    """What Ctrl-C and SIGTERM do: stop the command immediately, or a stream gracefully."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()

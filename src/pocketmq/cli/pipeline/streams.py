@@ -51,7 +51,7 @@ def stream_options(*, every: float) -> Callable[[Callable[..., None]], Callable[
             metavar="TOPIC",
             help="Topic to read; repeatable.",
         ),
-        click.option("--once", is_flag=True, help="Copy what is there now, then stop."),
+        click.option("--once", is_flag=True, help="Copy the messages stored so far, then stop."),
         click.option(
             "--from",
             "starting",
@@ -126,7 +126,7 @@ def running(
 ) -> Iterator[tuple["SparkSession", ProgressBar, threading.Event]]:
     """Run Spark, with a line of progress, and an event that Ctrl-C or SIGTERM sets.
 
-    A second signal, or one that comes while Spark starts, stops the command at once.
+    A second signal, or one that comes while Spark starts, stops the command immediately.
     """
     handler = InterruptHandler()
     with ProgressBar("", after=0) as line:

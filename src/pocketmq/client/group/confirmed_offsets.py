@@ -106,7 +106,11 @@ class ConfirmedOffsets:
             async with asyncio.timeout(_LAST_WAIT):
                 await self.persist_all(held)
         except TimeoutError:
-            logger.warning("offsets not confirmed before the end: group=%s", self._group)
+            logger.warning(
+                "stopped before the broker confirmed the last offsets: group=%s; "
+                "messages may be redelivered",
+                self._group,
+            )
 
     # The stay of a queue
 

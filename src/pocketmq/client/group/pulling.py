@@ -138,7 +138,7 @@ def read_answer(
                 held.queue, asked.offset, next_offset, error, asked.on_damage
             )
         logger.debug(
-            "damaged answer: %s: %s; pulling from %s", log_name(held.queue), error, next_offset
+            "damaged response: %s: %s; pulling from %s", log_name(held.queue), error, next_offset
         )
     else:
         held.suspicion.clear()

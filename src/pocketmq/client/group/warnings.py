@@ -85,7 +85,7 @@ class MembershipWatch:
                 self.group,
                 f"group {self.group}: another member uses the model {seen.message_model.value}, "
                 f"this one {self._model.value}; brokers use that of the last heartbeat, so queues "
-                "are shared wrongly. Use one model in all members, or another group",
+                "are assigned wrongly. Use one model in all members, or another group",
                 now,
             )
         if self._said:
@@ -112,7 +112,7 @@ class MembershipWatch:
                 client_id,
                 f"group {self.group}: {len(places)} members have the client id {client_id} "
                 f"(connected from {', '.join(places)}); each takes the same queues, and the "
-                "queues of the others stay without owner. Give each an instance name of its own",
+                "queues of the others have no owner. Set a separate instance_name for each process",
                 now,
             )
 
@@ -124,24 +124,29 @@ class MembershipWatch:
                 continue
             said = self._said.get(topic)
             if said is None:
-                self._differs(topic, f"another member subscribes {topic}, this one does not", now)
+                self._differs(
+                    topic, f"another member subscribes to {topic}, this one does not", now
+                )
             elif (each.expression_type, each.sub_string) not in said:
                 wanted = own[topic].sub_string if topic in own else "nothing"
                 self._differs(
                     topic,
-                    f"another member wants {each.sub_string!r} of {topic}, this one {wanted!r}",
+                    f"another member subscribes to {topic} with {each.sub_string!r}, "
+                    f"this one with {wanted!r}",
                     now,
                 )
         for topic in own:
             if topic in self._said and topic not in table:
-                self._differs(topic, f"another member does not subscribe {topic}", now)
+                self._differs(
+                    topic, f"this member subscribes to {topic}, another member does not", now
+                )
 
     def _differs(self, topic: str, what: str, now: float) -> None:
         self._warn(
             Mistake.DIFFERENT_SUBSCRIPTIONS,
             topic,
             f"group {self.group}: {what}; brokers filter by the last subscription they received, "
-            "so messages are lost. Subscribe the same in all members, or use another group",
+            "so messages are lost. Use the same subscriptions in all members, or another group",
             now,
         )
 

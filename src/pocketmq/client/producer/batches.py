@@ -29,7 +29,7 @@ def prepare_batches(
     try:
         check_batch(messages)
     except (AttributeError, TypeError) as error:
-        raise InvalidInput("a batch is a list of Message") from error
+        raise InvalidInput("a batch must be a list of Message") from error
     topic = preparing.wire_topic(messages[0].topic)
     now_ms = preparing.clock.now_ms()
     prefix, steps = preparing.ids.take(now_ms, len(messages))
@@ -40,7 +40,7 @@ def prepare_batches(
     if not split:
         raise InvalidInput(
             f"a batch of {size} bytes is over the limit of {limit} (max_message_size); "
-            "send fewer at once, or with split=True"
+            "send smaller batches, or with split=True"
         )
     id_size = len(prefix) + 5  # with the comma behind it
     return [

@@ -79,7 +79,7 @@ class CheckBacks:
         if self._check is None:
             logger.log(
                 logging.DEBUG if self._asked_in_vain else logging.WARNING,
-                "broker %s checks back on a transaction of group %s, but its producer has no check "
+                "cannot answer a check-back: broker=%s group=%s, the producer has no check "
                 "function; pass `check` to it",
                 address,
                 self._group,
@@ -91,7 +91,8 @@ class CheckBacks:
             return
         if len(self._waiting) >= MOST_WAITING:
             logger.warning(
-                "too many check-backs are waiting: group=%s; dropped, the broker asks again",
+                "check-back queue is full: group=%s; dropping one, "
+                "the broker will check back again",
                 self._group,
             )
             return

@@ -45,7 +45,7 @@ def choice_of(
         return partial(_ask, message=message, selector=selector, namespace=namespace)
     given: object = queue
     if not isinstance(given, MessageQueue):
-        raise InvalidInput(f"queue is a MessageQueue, such as queues() returns, not {given!r}")
+        raise InvalidInput(f"queue must be a MessageQueue, such as queues() returns, not {given!r}")
     return partial(_one_of, wanted=with_namespace(given, namespace), topic=topic)
 
 
@@ -95,7 +95,7 @@ def delay_properties(
         raise InvalidInput("give one of delay, delay_level and deliver_at, not several")
     if delay_level is not None:
         if type(delay_level) is not int or not 0 <= delay_level < 2**31:
-            raise InvalidInput(f"a delay level is 0 (none), 1, 2, …, not {delay_level!r}")
+            raise InvalidInput(f"a delay level must be 0 (none), 1, 2, …, not {delay_level!r}")
         return {property_names.DELAY_LEVEL: str(delay_level)} if delay_level else _NOTHING
     if delay is not None:
         return {property_names.TIMER_DELAY_MS: str(_milliseconds("delay", delay))}
@@ -104,5 +104,5 @@ def delay_properties(
 
 def _milliseconds(name: str, seconds: float) -> int:
     if not is_number(seconds) or not 0 <= seconds < _LATEST:  # also refuses NaN
-        raise InvalidInput(f"{name} is in seconds, not {seconds!r}")
+        raise InvalidInput(f"{name} must be in seconds, not {seconds!r}")
     return round(seconds * 1000)

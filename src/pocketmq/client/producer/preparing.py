@@ -59,7 +59,7 @@ class Preparing:
             topic = self._plain.get(message.topic)
         except (AttributeError, TypeError) as error:
             kind = type(message).__name__
-            raise InvalidInput(f"a message is a Message with a topic, not {kind}") from error
+            raise InvalidInput(f"a message must be a Message with a topic, not {kind}") from error
         rich = message.properties or message.keys or message.priority is not None
         if topic is None or rich or extra:
             return self._prepare_rich(message, extra, code)
@@ -149,7 +149,7 @@ class Preparing:
             return known
         given: object = topic
         if not isinstance(given, str):
-            raise InvalidInput(f"a topic is text, not {type(given).__name__}")
+            raise InvalidInput(f"a topic must be text, not {type(given).__name__}")
         check_topic(topic)
         if topic in NOT_SENDABLE_TOPICS:
             raise InvalidInput(f"topic {topic!r} is RocketMQ's own: no client may send to it")
@@ -194,7 +194,7 @@ class Preparing:
 def _check_flag(flag: int) -> None:
     # The type first: a range is searched number by number for what is not a whole number.
     if type(flag) is not int or flag not in _INT32:
-        raise InvalidInput(f"a message's flag is a 32-bit number, not {flag!r}")
+        raise InvalidInput(f"a message's flag must be a 32-bit number, not {flag!r}")
 
 
 def unique_ids(session: Session, group: str) -> UniqueIds:

@@ -94,7 +94,7 @@ class Publishing:
         self._take(publication, known.publish_queues)
         if not publication.queues:
             raise errors.QueueNotSelected(
-                topic, "no broker with a master lets it be written to; see its permissions"
+                topic, "no broker with a master allows writes to it; check the topic's permissions"
             )
         return publication
 
@@ -199,7 +199,7 @@ def for_4x(message: Outgoing) -> Outgoing:
     if message.batch_id is None:
         raise errors.InvalidInput(
             f"topic {message.topic!r} is on a 4.x broker, which does not support delay or "
-            "deliver_at and would deliver the message at once; use delay_level"
+            "deliver_at and would deliver the message immediately; use delay_level"
         )
     parts = message.properties.split("\2")
     kept = [each for each in parts if not each.startswith(f"{property_names.UNIQUE_KEY}\1")]

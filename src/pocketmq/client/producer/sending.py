@@ -200,6 +200,6 @@ class Sending:
         if timeout is None:
             return self.options.send_timeout
         if not is_number(timeout) or not 0 < timeout <= LONGEST:
-            raise InvalidInput(f"timeout is in seconds, up to {LONGEST:g}, not {timeout!r}")
+            raise InvalidInput(f"timeout must be in seconds, up to {LONGEST:g}, not {timeout!r}")
         warn_if_milliseconds(self.group, "timeout", timeout)
         return timeout

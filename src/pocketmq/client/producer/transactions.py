@@ -145,8 +145,8 @@ class Transactions:
         if not self._checked:
             self._checked = True  # logged once
             logger.warning(
-                "transactions without a check function: group=%s; a broker that does not receive "
-                "the end of one asks for it, and this producer cannot answer: pass `check` to it",
+                "transactions without a check function: group=%s; if a commit or rollback is lost, "
+                "the broker checks back and this producer cannot answer; pass `check` to it",
                 self._group,
             )
 

@@ -152,9 +152,12 @@ class PullConsumer(PullSteering):
         setup, names = self._setup, self._setup.subscriptions
         wanted = tuple(dict.fromkeys(self._setup.wire(queue) for queue in queues))
         if not wanted:
-            raise InvalidInput("assign some queues; see queues(topic)")
+            raise InvalidInput("no queues given; pass some of queues(topic)")
         if self.options.sticky is not None:
-            raise InvalidInput("strategy='STICKY' shares queues; to assign them, leave it out")
+            raise InvalidInput(
+                "assign() cannot be combined with strategy='STICKY', which assigns queues itself; "
+                "leave the strategy out"
+            )
         if names.topics():
             raise InvalidInput("topics are subscribed; subscribe and assign exclude each other")
         for queue in wanted:

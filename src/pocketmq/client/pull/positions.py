@@ -52,7 +52,7 @@ class Positions:
         """Return an assigned queue that is not given away; raises `InvalidInput` otherwise."""
         found = self.assigned(queue)
         if found.given:
-            raise InvalidInput(f"{queue} is being given to another member; it cannot be sought")
+            raise InvalidInput(f"{queue} is being handed over to another member; cannot seek it")
         return found
 
     def go_to(self, assigned: PullQueue, offset: int) -> None:
@@ -118,7 +118,9 @@ class Positions:
         parts = self._parts
         for queue, offset in offsets.items():
             if offset < 0:
-                raise InvalidInput(f"an offset to commit is 0 or more, not {offset} (for {queue})")
+                raise InvalidInput(
+                    f"an offset to commit must be 0 or more, not {offset} (for {queue})"
+                )
             if not self._may_commit(self.assigned(queue)):
                 raise InvalidInput(f"{queue} is not assigned to this consumer any more")
         for queue, offset in offsets.items():

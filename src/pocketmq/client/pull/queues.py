@@ -44,7 +44,7 @@ class PullSetup:
         given: object = queue
         if not isinstance(given, MessageQueue):
             raise InvalidInput(
-                f"a queue is a MessageQueue, as queues() returns them, not {given!r}"
+                f"a queue must be a MessageQueue, as queues() returns them, not {given!r}"
             )
         return MessageQueue(self.subscriptions.wire(queue.topic), queue.broker_name, queue.queue_id)
 

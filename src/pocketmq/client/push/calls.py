@@ -214,7 +214,10 @@ def direct_result(failure: Failure | None, spent_ms: int, *, orderly: bool) -> D
         result, remark = ConsumeResult.CR_LATER, failure.reason
         if failure.error is not None:
             result = ConsumeResult.CR_THROW_EXCEPTION
-            logger.warning("handler failed on a message sent on request", exc_info=failure.error)
+            logger.warning(
+                "handler failed on a message that an operator sent (request 309)",
+                exc_info=failure.error,
+            )
     return DirectConsumeResult(
         order=orderly,
         auto_commit=True,

@@ -42,10 +42,10 @@ class Deduplicate(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not callable(self.key):
-            raise InvalidInput(f"key is a function of a message, not {self.key!r}")
+            raise InvalidInput(f"key must be a function of a message, not {self.key!r}")
         store: object = self.store
         if not all(callable(getattr(store, name, None)) for name in ("claim", "done", "release")):
-            raise InvalidInput(f"a store has claim, done and release; {store!r} has not")
+            raise InvalidInput(f"a store must have claim, done and release; {store!r} does not")
 
 
 class ClaimedMessages:
@@ -62,7 +62,7 @@ class ClaimedMessages:
     @staticmethod
     def _scoped(scope: str, key: object) -> str | None:
         if key is not None and not isinstance(key, str):
-            raise InvalidInput(f"the key of a message is text or None, not {key!r}")
+            raise InvalidInput(f"the key of a message must be text or None, not {key!r}")
         return None if key is None else f"{scope}\t{key}"
 
     def claim(self) -> "ClaimedMessages":

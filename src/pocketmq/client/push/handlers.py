@@ -42,7 +42,7 @@ class RetryLater(Exception):
     def __init__(self, delay_level: int = 0, *, wait: float | None = None, done: int = 0) -> None:
         if type(delay_level) is not int or type(done) is not int or done < 0:
             raise InvalidInput(
-                f"a delay level and a count are whole numbers: {delay_level}, {done}"
+                f"a delay level and a count must be whole numbers: {delay_level}, {done}"
             )
         if wait is not None:
             check_seconds("wait", wait)
@@ -199,7 +199,9 @@ class TopicHandler(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise InvalidInput(f"a handler is a function that takes messages, not {self.function}")
+            raise InvalidInput(
+                f"a handler must be a function that takes messages, not {self.function}"
+            )
         _check_takes_one(self.function)
 
 
@@ -212,7 +214,8 @@ def _check_takes_one(function: WrappedFunction) -> None:
         takes.bind(None)
     except TypeError as error:
         raise InvalidInput(
-            f"a handler takes one argument, the message or messages; {function} does not: {error}"
+            f"a handler must take one argument, the message or messages; {function} does not: "
+            f"{error}"
         ) from None
 
 

@@ -195,4 +195,7 @@ class PopSettling:
         try:
             await self.requests.change_invisible(self._held.queue.topic, handle, seconds)
         except MQError as error:
-            logger.warning('extending invisible time failed: error="%s"; redelivered soon', error)
+            logger.warning(
+                'extending invisible time failed: error="%s"; the message is redelivered soon',
+                error,
+            )

@@ -52,12 +52,14 @@ class RetryRule(msgspec.Struct, frozen=True, kw_only=True):
             check_seconds("delays", delay)
             if delay > DELAY_LEVELS[-1]:
                 raise InvalidInput(
-                    f"delays are at most {DELAY_LEVELS[-1]:g} seconds, the longest delay level; "
-                    f"not {delay:g}"
+                    f"delays must be at most {DELAY_LEVELS[-1]:g} seconds, the longest delay "
+                    f"level; not {delay:g}"
                 )
         kinds: Sequence[object] = self.hopeless
         if not all(isinstance(each, type) and issubclass(each, BaseException) for each in kinds):
-            raise InvalidInput(f"hopeless is a tuple of exception classes, not {self.hopeless!r}")
+            raise InvalidInput(
+                f"hopeless must be a tuple of exception classes, not {self.hopeless!r}"
+            )
 
     @classmethod
     def exponential(

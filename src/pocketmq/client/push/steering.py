@@ -48,7 +48,7 @@ class PushSteering:
         wire = msgspec.structs.replace(queue, topic=self._names.wire(queue.topic))
         held = member.parts.queues.pulled.get(wire)
         if offset < 0:
-            raise InvalidInput(f"an offset is 0 or more, not {offset}")
+            raise InvalidInput(f"an offset must be 0 or more, not {offset}")
         if held is None or held.dropped:
             raise InvalidInput(f"{queue} is not assigned to this consumer now")
         if not await member.holdings.restart(held, offset, SEEK_PATIENCE):

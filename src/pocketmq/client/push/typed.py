@@ -54,7 +54,7 @@ class HandlerType:
         parameters = _positional(function)
         required = [each for each in parameters if each.default is inspect.Parameter.empty]
         if len(required) > 2:
-            raise InvalidInput(f"a typed handler takes a value and the message; not {function}")
+            raise InvalidInput(f"a typed handler must take a value and the message; not {function}")
         self.kind: Any = parameters[0].annotation if parameters else inspect.Parameter.empty
         self.wants_message = len(required) == 2
         self.batch = batch
@@ -63,7 +63,7 @@ class HandlerType:
             inside = get_args(self.kind)
             if len(inside) != 1:
                 raise InvalidInput(
-                    f"a handler of lists takes list[Order] or the like, not {self.kind!r}; "
+                    f"a handler of lists must take list[Order] or the like, not {self.kind!r}; "
                     "or subscribe it with batch=False"
                 )
             (self.kind,) = inside

@@ -82,11 +82,13 @@ class HandlerRules(msgspec.Struct, frozen=True):
         check_codec(self.codec)
         words = [each.value for each in Undecodable]
         if self.undecodable not in words:
-            raise InvalidInput(f"undecodable is one of {words}, not {self.undecodable!r}")
+            raise InvalidInput(f"undecodable must be one of {words}, not {self.undecodable!r}")
         for name, kind in (("retry", RetryRule), ("deduplicate", Deduplicate)):
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
-                raise InvalidInput(f"{name} is a {kind.__name__}, not a {type(value).__name__}")
+                raise InvalidInput(
+                    f"{name} must be a {kind.__name__}, not a {type(value).__name__}"
+                )
 
 
 class HandlerPlace(msgspec.Struct, frozen=True):
@@ -117,8 +119,8 @@ def wrapped(
             and rules.undecodable == "dead_letter"
         ):
             raise InvalidInput(
-                "an orderly consumer cannot set one message of a list aside; use "
-                "undecodable='retry' or 'skip', or a handler of single messages"
+                "an orderly consumer cannot move one message of a list to the dead-letter topic; "
+                "use undecodable='retry' or 'skip', or a handler of single messages"
             )
     group, topic, batch = place.options.group, place.topic, place.batch
     if rules.deduplicate is not None:

@@ -29,7 +29,7 @@ class RuleChange(msgspec.Struct, frozen=True):
         if not self.resources or not self.actions:
             raise InvalidInput("a rule needs a resource, such as Topic:orders, and an action")
         if self.decision not in DECISIONS:
-            raise InvalidInput("the decision is Allow or Deny")
+            raise InvalidInput("the decision must be Allow or Deny")
 
     def __str__(self) -> str:
         return (

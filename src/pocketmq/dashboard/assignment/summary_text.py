@@ -75,7 +75,7 @@ def grouped(findings: Iterable[GroupFinding]) -> list[tuple[str, list[str], str]
 def trial_result(trial: Trial) -> dict[str, Any]:
     """Return the result of a what-if, for the browser."""
     moved, last, before = trial.movement, trial.last, trial.answer.before
-    parts = [f"{queues_of(moved.moved)} would move, {number(moved.minimum)} had to"]
+    parts = [f"{queues_of(moved.moved)} would move, minimum {number(moved.minimum)}"]
     if moved.added:
         parts.append(f"{queues_of(len(moved.added))} would be new")
     if moved.removed:

@@ -40,7 +40,7 @@ class TimelineText:
 
 def summary(entry: Rebalance) -> str:
     """Return a summary of a rebalance."""
-    parts = [f"{queues_of(entry.moved)} moved, {number(entry.minimum)} had to"]
+    parts = [f"{queues_of(entry.moved)} moved, minimum {number(entry.minimum)}"]
     if not entry.moved:
         parts = ["nothing moved"]
     if entry.pauses:
@@ -97,7 +97,7 @@ def entry_detail(entry: Rebalance) -> dict[str, Any]:
     if len(entry.pauses) > 20:
         lines.append(f"and {number(len(entry.pauses) - 20)} more had no owner")
     lines += [
-        f"{queue_name(each.queue)} was owned by {' and '.join(each.owners)} at once, "
+        f"{queue_name(each.queue)} was owned by {' and '.join(each.owners)} at the same time, "
         f"{'for ' + seconds(each.last - each.began) if each.last > each.began else 'seen once'}"
         for each in entry.doubled[:20]
     ]

@@ -14,7 +14,7 @@ from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.errors import InvalidInput
 from pocketmq.protocol.requests.access import User
 
-_EVERYWHERE = "It takes effect on every broker at once."
+_EVERYWHERE = "It takes effect on every broker immediately."
 
 
 def add_pages(desks: Desks) -> None:

@@ -92,7 +92,7 @@ async def create_group(desk: Desk, who: str, known: set[str]) -> None:
     group, change = wanted
     consequences = [
         f"Group {group} is created on every broker, with {change.retries} retries.",
-        "Members can join it at once. Nothing else changes.",
+        "Members can join it immediately. Nothing else changes.",
     ]
     if await confirm(f"Create group {group}?", consequences, "Create"):
         work = desk.actions.changing.create_group(who, group, change)
@@ -130,9 +130,7 @@ _MESSAGE_FIELDS = {
     "body": FormField("Body", long=True, longest=256 * 1024),
     "tag": FormField("Tag"),
     "keys": FormField("Keys, separated by blanks"),
-    "properties": FormField(
-        "Properties, such as region=eu, one in a line", long=True, longest=8192
-    ),
+    "properties": FormField("Properties, such as region=eu, one per line", long=True, longest=8192),
 }
 
 

@@ -249,7 +249,7 @@ class OffsetResetDialog:
         consequences = [
             f"{self._group} continues {goal} in every queue of {topic}.",
             "Going back redelivers messages; going forward skips messages.",
-            "Online members switch at once. Other groups are not affected.",
+            "Online members switch immediately. Other groups are not affected.",
         ]
         if await parts.confirm(f"Reset {self._group} in {topic}?", consequences, "Reset"):
             work = self._desk.actions.reset_offset(self._who, self._group, topic, time_ms)

@@ -131,7 +131,7 @@ class _Topics:
         topic, number = wanted
         consequences = [
             f"Topic {topic} is created on every broker, with {number} queues on each.",
-            "Clients can send to it at once. Nothing else changes.",
+            "Clients can send to it immediately. Nothing else changes.",
         ]
         if await confirm(f"Create topic {topic}?", consequences, "Create"):
             work = self._desk.actions.create_topic(self._who, topic, number)

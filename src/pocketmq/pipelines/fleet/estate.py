@@ -52,7 +52,7 @@ class Estate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def checked(estate: Estate) -> Estate:
     """Return the estate; raises `InvalidInput` if it is inconsistent."""
     if not estate.groups:
-        raise InvalidInput("the estate has no groups")
+        raise InvalidInput("the groups file has no groups")
     for name, group in estate.groups.items():
         if not group.topics:
             raise InvalidInput(f"group {name} subscribes to no topic")
@@ -67,7 +67,7 @@ def checked(estate: Estate) -> Estate:
 def uniform_estate(groups: int, queues: int, members: int, brokers: int = 4) -> Estate:
     """Return an estate of equal groups, each with its own topic, for trials and benchmarks."""
     if min(groups, queues, members, brokers) < 1:
-        raise InvalidInput("an estate must have at least one group, queue, member and broker")
+        raise InvalidInput("a fleet must have at least one group, queue, member and broker")
     size, more = divmod(queues, brokers)
     layout = {f"broker-{n}": size + (n < more) for n in range(brokers) if size + (n < more)}
     return Estate(
@@ -97,7 +97,7 @@ def read_estate(path: str | Path) -> Estate:
     except OSError as problem:
         raise InvalidInput(f"cannot read {path}: {problem.strerror}") from problem
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise InvalidInput(f"{path} is not an estate: {problem}") from problem
+        raise InvalidInput(f"{path} is not a groups file: {problem}") from problem
 
 
 def _from_tables(place: Path) -> Estate:
@@ -123,7 +123,7 @@ def _from_tables(place: Path) -> Estate:
     try:
         return msgspec.convert(plain, Estate)
     except msgspec.ValidationError as problem:
-        raise InvalidInput(f"{place} is not an estate: {problem}") from problem
+        raise InvalidInput(f"{place} is not a groups file: {problem}") from problem
 
 
 def _rows(place: Path, name: str, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:

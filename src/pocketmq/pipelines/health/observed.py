@@ -264,7 +264,7 @@ def watch_offsets(
     seconds: float,
     every: float = 1.0,
 ) -> Iterator[list[OffsetSample]]:
-    """Yield samples of groups' topics: one at once, one `every` so many seconds, one at the end.
+    """Yield samples of groups' topics: one first, one per `every` seconds, one at the end.
 
     With 0 seconds there is one alone.
     """

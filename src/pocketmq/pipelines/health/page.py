@@ -13,8 +13,8 @@ from pocketmq.pipelines.health.report import GroupHealth, HealthReport
 
 MOST_LINES = 200
 _KINDS = {
-    "overlap": "the giver finished its last messages while the heir started the next",
-    "drain": "the giver finished its messages, then the heir started",
+    "overlap": "the previous owner finished its last messages while the next one started",
+    "drain": "the previous owner finished its messages, then the next one started",
     "orphan": "the queue had no owner, or its owner was gone",
     "foreign": "from or to a member that does not hand over",
     "lost": "the lock was refused to the owner, which dropped the queue",

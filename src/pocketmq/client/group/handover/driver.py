@@ -301,7 +301,8 @@ class StickyBalancing(Generic[Q]):
                 self._at_once[type(step)](step)
             except Exception:  # the machine counts on the others, above all on `WakeAt`
                 logger.exception(
-                    "hand-over instruction failed: group=%s instruction=%s",
+                    "hand-over instruction failed: group=%s instruction=%s; "
+                    "continuing with the next one",
                     self._parts.group, type(step).__name__,
                 )  # fmt: skip
 
