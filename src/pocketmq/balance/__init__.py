@@ -11,7 +11,9 @@ broker that assigns queues itself, the admin's previews and the pipelines. Read 
 | `sticky` | the even assignment of all topics that moves the fewest queues |
 | `strategies` | all strategies by name |
 | `consumer` | what a member does with its share: rebalance, locks, offsets, pulling, handlers |
+| `handover` | how STICKY members hand queues over, without messages twice |
 | `producer` | the queue of a message: round robin, keys, slow brokers, retries, transactions |
+| `static_topics` | static topics: logical queues, their ranges on brokers, plans |
 | `what_if` | what would move if a member joined, a broker failed, the strategy changed |
 | `story` | what did move: a group's history from its events, or from looking at it |
 

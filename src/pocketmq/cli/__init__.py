@@ -1,8 +1,9 @@
 """The `pocketmq` command: one entry, with each subcommand in a module of its own.
 
 Owns the list of subcommands, the error line on stderr and the exit codes: 0 done, 1 failed or
-differs, 2 wrong input. A subcommand's module is imported only when it is called, so that a
-command starts as fast as its own part allows; the module has the click command as `command`.
+differs, 2 wrong input, 130 interrupted; `consume` also exits with 3, `admin` with 3 to 6 (see
+`admin.frame`). A subcommand's module is imported only when it is called, so that a command starts
+as fast as its own part allows; the module has the click command as `command`.
 """
 
 import gc

@@ -8,7 +8,8 @@ calls these functions and carries out what they return; nothing here waits, send
 | `facts` | what a member gathers before a rebalance, and what follows when its queues changed |
 | `rebalance` | the target of one topic, by strategy or from a broker |
 | `round` | one rebalance of one topic step by step, from revoking to notifying |
-| `locks` | lock renewal of orderly consumers; how a revoked queue is released |
+| `locks` | lock renewal of orderly consumers, and lost locks |
+| `release` | how a revoked queue is released: its offset, then its lock |
 | `offsets` | where a new queue starts, offsets between two commits, resets |
 | `schedule`, `lifecycle` | when to rebalance; what start and stop do, in order |
 | `process_queue`, `limits` | the cache of one queue and what may be committed; flow control |

@@ -1,7 +1,7 @@
 """A broker's pops as its handlers and its log writer see them: take, wait, wake, settle.
 
 A request that waits is served as soon as a message comes, a lock is released, or it times out, in
-the order they came. Timers are `popping`'s. Belongs to the broker's loop.
+the order they came. Timers are `redelivery`'s (`PopLifecycle`). Belongs to the broker's loop.
 """
 
 import asyncio

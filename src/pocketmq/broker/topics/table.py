@@ -1,8 +1,8 @@
 """The topics of a broker: made by operators, by sends, for groups, and by the broker for itself.
 
-Pure rules over a table in memory. Names are checked by the callers (`rules`), which also save what
-changed and announce it to the name servers (`saving`). Also lists the topics and groups that every
-broker has from the start.
+Pure rules over a table in memory. The callers check names (`core.names`), save what changed and
+announce it to the name servers (`saving`). Also lists the topics and groups that every broker has
+from the start.
 """
 
 from collections.abc import Iterable

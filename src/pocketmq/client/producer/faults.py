@@ -1,6 +1,6 @@
-"""Brokers that were slow or failed: a producer's fault table or fleet, and the probes beside it.
+"""Brokers that were slow or failed: a producer's fault table or adaptive choice, and the probes.
 
-The rules are `balance.producer.fault_table` and `detector`, for an adaptive producer
+The rules are `balance.producer.fault_table` (with its detector), for an adaptive producer
 `balance.producer.adaptive`; here are the clock, the lock, the log and the requests.
 """
 
