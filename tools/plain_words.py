@@ -53,7 +53,10 @@ IN_TEXTS = ANYWHERE | {
 }
 """Those in log lines, errors, labels and the docs."""
 
-IN_HELP = IN_TEXTS | {r"usually": "[default: …]", r"say so with": "pass"}
+IN_STRINGS = IN_TEXTS | {r"at once": "immediately, at the same time, together"}
+"""Those in log lines, errors and labels. The docs may say that many are in flight at once."""
+
+IN_HELP = IN_STRINGS | {r"usually": "[default: …]", r"say so with": "pass"}
 """Those in the help of commands."""
 
 AT_THE_START = {
@@ -102,6 +105,7 @@ class Phrases:
 
 DOCSTRING = Phrases(ANYWHERE)
 TEXT = Phrases(IN_TEXTS)
+STRING = Phrases(IN_STRINGS)
 HELP = Phrases(IN_HELP)
 SUMMARY = Phrases(AT_THE_START, start=True)
 SUMMARY_SOMEWHERE = re.compile(rf'"""\s*(?:{"|".join(AT_THE_START)})\b', re.IGNORECASE)
@@ -110,7 +114,7 @@ SUMMARY_SOMEWHERE = re.compile(rf'"""\s*(?:{"|".join(AT_THE_START)})\b', re.IGNO
 # Strings in sources
 
 
-PAGES = {"cli": HELP, "dashboard": TEXT, "errors": TEXT}
+PAGES = {"cli": HELP, "dashboard": STRING, "errors": STRING}
 """Packages in which every string is a text for users: help, labels, errors."""
 LOGGER = re.compile(r"_?log(ger)?", re.IGNORECASE)
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
@@ -130,7 +134,7 @@ def source_findings(path: Path, package: str) -> Iterator[Finding]:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _in_docstring(path, node, HELP if everywhere is HELP else DOCSTRING)
         elif isinstance(node, ast.Raise) and node.exc is not None:
-            yield from _in_strings(path, ast.walk(node.exc), TEXT)
+            yield from _in_strings(path, ast.walk(node.exc), STRING)
         elif isinstance(node, ast.Call):
             yield from _in_call(path, node)
         elif isinstance(node, ast.Expr):
@@ -150,9 +154,9 @@ def _in_docstring(path: Path, node: Documented, phrases: Phrases) -> Iterator[Fi
 def _in_call(path: Path, call: ast.Call) -> Iterator[Finding]:
     names = _names(call.func)
     logs = len(names) > 1 and names[-1] in LEVELS and LOGGER.fullmatch(names[-2])
-    phrases = HELP if names[0] == "click" else TEXT if logs or names[0] == "ui" else None
+    phrases = HELP if names[0] == "click" else STRING if logs or names[0] == "ui" else None
     for argument in call.args if phrases else ():
-        yield from _in_strings(path, ast.walk(argument), phrases or TEXT)
+        yield from _in_strings(path, ast.walk(argument), phrases or STRING)
     for keyword in call.keywords:
         if keyword.arg in HELP_WORDS:
             yield from _in_strings(path, ast.walk(keyword.value), HELP)

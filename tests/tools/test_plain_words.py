@@ -42,6 +42,8 @@ def write(root: Path, path: str, text: str) -> None:
         ("client/a.py", 'ui.label("Look again")', "Look again"),
         ("cli/a.py", 'TABLE = {"up": "A cluster, usually of one broker."}', "usually"),
         ("dashboard/a.py", 'button("Go on", submit)', "Go on"),
+        ("dashboard/a.py", 'text = "Members can join it at once."', "at once"),
+        ("client/a.py", 'raise ValueError("too many calls at once")', "at once"),
         ("errors/a.py", 'def text(self):\n    return f"{self.peer} was told"', "told"),
         ("model/a.py", '"""Give the queues."""', "Give"),
         ("model/a.py", 'def f():\n    """Tell whether it is there."""', "Tell whether"),
@@ -97,7 +99,7 @@ raise ValueError("there is no address; the next time is unusual, and goes one fu
 GOOD_PAGE = """
 # Resume
 
-Members continue. A log line was `nobody told me`, see [there](nobody.md).
+Members continue, many at once. A log line was `nobody told me`, see [there](nobody.md).
 
 ```
 nobody goes on
