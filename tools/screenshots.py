@@ -19,7 +19,14 @@ from playwright.sync_api import CDPSession, Page, ViewportSize, sync_playwright
 import pocketmq as mq
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+CHROMIUM = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
 SIZE: ViewportSize = {"width": 1440, "height": 1600}
 QUALITY = 90
 
