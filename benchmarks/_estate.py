@@ -72,7 +72,7 @@ class Estate:
         self._loop.close()
 
     def topic_of(self, group: str) -> str:
-        """Give the topic a group consumes."""
+        """Return the topic a group consumes."""
         return self.topics[self.groups.index(group) % len(self.topics)]
 
     async def _connect(self) -> None:

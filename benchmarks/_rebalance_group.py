@@ -309,7 +309,7 @@ class Group:
         )
 
     def _owners(self) -> str:
-        """Tell who owns what, and which queue each has got its last message of, for an error."""
+        """Return who owns what, and the queue of each one's last message, for an error."""
         return "; ".join(
             f"{name} owns {sorted(each.owned)}, got {[got.queue for got in each.deliveries[-1:]]}"
             for name, each in self.present.items()

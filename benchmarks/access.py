@@ -129,7 +129,7 @@ async def send_cost(address: Address, frame: bytes) -> float:
 
 
 async def whole_sends() -> dict[str, float]:
-    """Give the cost of whole sends, each the best of rounds that take turns."""
+    """Return the cost of whole sends, each the best of rounds that take turns."""
     best: dict[str, float] = {}
     kinds = {
         "as Java, javaAuthorization": (True, as_java()),

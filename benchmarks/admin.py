@@ -32,7 +32,7 @@ COMMANDS = (
 
 
 def best(command: list[str], runs: int = RUNS) -> tuple[float, float]:
-    """Give the seconds and the processor seconds of the quickest run."""
+    """Return the seconds and the processor seconds of the quickest run."""
     results = []
     for _ in range(runs):
         before, began = os.times(), time.perf_counter()

@@ -96,7 +96,7 @@ def batcher(size: int) -> Story:
 
 
 def measure(address: str, story: Story, seconds: float, window: int) -> tuple[float, float]:
-    """Give messages a second and the least CPU µs for one."""
+    """Return messages a second and the least CPU µs for one."""
     with Producer(address, group="bench", send_timeout=30.0, window=window) as producer:
         story(producer, time.perf_counter() + seconds / 4)
         rates, costs = [], []

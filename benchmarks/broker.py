@@ -37,7 +37,7 @@ FIELDS = {
 
 
 def send_frames(batch: int = 0, more: str = "") -> list[bytes]:
-    """Give one request for each queue; `more` is behind the usual properties."""
+    """Return one request for each queue; `more` is behind the usual properties."""
     fields = FIELDS | {"i": PROPERTIES + more}
     body = encode_batch([BatchEntry(BODY, PROPERTIES.encode())] * batch) if batch else BODY
     code, flag = (320, "true") if batch else (310, "false")
@@ -74,7 +74,7 @@ class Process:
         self.port = int(port)
 
     def cpu(self) -> float:
-        """Give the seconds of processor time used so far, by all threads."""
+        """Return the seconds of processor time used so far, by all threads."""
         used = 0
         for task in Path(f"/proc/{self.child.pid}/task").iterdir():
             with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
@@ -82,7 +82,7 @@ class Process:
         return used / 1e9
 
     def anonymous(self) -> float:
-        """Give the MB of memory that is the process's own."""
+        """Return the MB of memory that is the process's own."""
         for line in Path(f"/proc/{self.child.pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Anonymous:"):
                 return int(line.split()[1]) / 1024
@@ -155,7 +155,7 @@ class Table:
 def measure(
     process: Process, frames: list[bytes], depth: int, each: int = 1
 ) -> tuple[float, float]:
-    """Give messages a second, and CPU µs a message, for frames of `each` messages."""
+    """Return messages a second, and CPU µs a message, for frames of `each` messages."""
     client = Client(process.port)
     client.drive(frames, depth, 0.3)
     rates, costs = [], []

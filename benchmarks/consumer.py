@@ -116,7 +116,7 @@ class Count:
 async def consume(
     names: str, group: str, choose: Callable[[Count], Any], **settings: Any
 ) -> tuple[float, float]:
-    """Give messages a second, and CPU µs a message."""
+    """Return messages a second, and CPU µs a message."""
     count = Count()
     consumer = PushConsumer(names, group=group, consume_from=FIRST, **settings)
     consumer.subscribe("orders", "*", choose(count))
@@ -149,7 +149,7 @@ def backlog(names: str, port: int) -> None:
 
 
 async def live(names: str) -> tuple[float, float]:
-    """Give the median and the 99th percentile of the way to a handler, in ms."""
+    """Return the median and the 99th percentile of the way to a handler, in ms."""
     taken: list[float] = []
     enough = asyncio.Event()
 

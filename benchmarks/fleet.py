@@ -24,7 +24,7 @@ GROUP_BY_GROUP: dict[str, list[FleetEvent]] = {
 
 
 def alone(strategy: Strategy) -> float:
-    """Give the processor seconds of one group when asked by itself, event included."""
+    """Return the processor seconds of one group when asked by itself, event included."""
     queues = [MessageQueue("t", f"broker-{n % 4}", n // 4) for n in range(QUEUES)]
     began = process_time()
     for number in range(ALONE):

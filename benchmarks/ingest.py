@@ -35,7 +35,7 @@ def fill(address: str, rows: int) -> None:
 
 
 def body(number: int) -> bytes:
-    """Give an order as JSON."""
+    """Return an order as JSON."""
     text = '{"number": %d, "customer": "c%06d", "amount": %d.5, "at": "2026-11-15T10:00:%02dZ"}'
     return (text % (number, number % 5000, number % 900, number % 60)).encode()
 

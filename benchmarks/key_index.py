@@ -75,7 +75,7 @@ class Log:
 
 
 def anonymous_memory() -> float:
-    """Give megabytes that are not mapped from a file."""
+    """Return megabytes that are not mapped from a file."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon"):
             return int(line.split()[1]) / 1024
@@ -87,7 +87,7 @@ def microseconds(work: float, count: int) -> float:
 
 
 def take_in(root: Path, more: str) -> tuple[float, float]:
-    """Give the cost of a message, taken in and merely walked over: the best of many batches."""
+    """Return the cost of a message, taken in and merely walked over: the best of many batches."""
     bench = Log(root)
     taken: list[float] = []
     walked: list[float] = []
@@ -105,7 +105,7 @@ def take_in(root: Path, more: str) -> tuple[float, float]:
 
 
 def query_cost(bench: Log) -> float:
-    """Give milliseconds for a query, of keys from all over the log."""
+    """Return milliseconds for a query, of keys from all over the log."""
     count = 50
     began = process_time()
     for step in range(count):

@@ -23,7 +23,7 @@ GOAL_MS = 40
 
 
 def best(ask: Callable[[], Sized]) -> tuple[float, float]:
-    """Give the seconds, and the processor seconds of this process, of the quickest round."""
+    """Return the seconds, and the processor seconds of this process, of the quickest round."""
     elapsed, used = [], []
     for _ in range(ROUNDS):
         began, before = time.perf_counter(), time.process_time()

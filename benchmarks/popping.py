@@ -107,7 +107,7 @@ def exchange(client: Client, reader: FrameReader, frames: list[bytes]) -> list[C
 
 
 def pulled(process: Process) -> float:
-    """Give the CPU µs of pulling a message, 32 at a time."""
+    """Return the CPU µs of pulling a message, 32 at a time."""
     client = Client(process.port)
     used, done = process.cpu(), 0
     for offset in range(0, BACKLOG // QUEUES - 32, 32):
@@ -121,7 +121,7 @@ def pulled(process: Process) -> float:
 
 
 def waiting_members(process: Process, messages: int) -> tuple[float, float]:
-    """Have many wait, send one message after another: send, pop and ack of each together."""
+    """Let many wait, send one message after another: send, pop and ack of each together."""
     chooser = selectors.DefaultSelector()
     members = [Client(process.port) for _ in range(WAITING)]
     readers = {member.socket: FrameReader() for member in members}

@@ -94,7 +94,7 @@ def batcher(size: int) -> Story:
 
 
 async def measure(address: str, story: Story, seconds: float) -> tuple[float, float]:
-    """Give messages a second and the least CPU µs for one."""
+    """Return messages a second and the least CPU µs for one."""
     async with Producer(address, group="bench", send_timeout=30.0) as producer:
         await story(producer, time.perf_counter() + seconds / 4)
         rates, costs = [], []
@@ -108,7 +108,7 @@ async def measure(address: str, story: Story, seconds: float) -> tuple[float, fl
 
 
 async def frames(address: str, size: int) -> tuple[str, bytes]:
-    """Give the broker's address, and a request as our producer writes it."""
+    """Return the broker's address, and a request as our producer writes it."""
     async with Producer(address, group="bench") as producer:
         receipt = await producer.send(Message(TOPIC, BODY))
         sending = producer.sending
@@ -124,7 +124,7 @@ async def frames(address: str, size: int) -> tuple[str, bytes]:
 
 
 def bare(broker: str, frame: bytes, depth: int, each: int, seconds: float) -> float:
-    """Give the least CPU µs for one message over a blocking socket."""
+    """Return the least CPU µs for one message over a blocking socket."""
     host, _, port = broker.rpartition(":")
     with socket.create_connection((host, int(port))) as peer:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

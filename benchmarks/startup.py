@@ -36,7 +36,7 @@ def own_memory(pid: int) -> float:
 
 
 def start(*options: str, idle: float = 0.0) -> tuple[float, float, float, float]:
-    """Give seconds to the first accepted send, processor seconds, megabytes, idle percent."""
+    """Return seconds to the first accepted send, processor seconds, megabytes, idle percent."""
     began = time.monotonic()
     with ServerProcess("up", "--port", "0", *options) as cluster:
         with WireClient(cluster.brokers["broker-0"]) as client:

@@ -45,7 +45,7 @@ def record(topic: bytes, queue_id: int) -> Record:
 
 
 def best(work: Callable[[], int], repeat: int = 9) -> float:
-    """Give microseconds of CPU for each message, the best of several tries."""
+    """Return microseconds of CPU for each message, the best of several tries."""
     found = 1e9
     for _ in range(repeat):
         start = time.process_time()
@@ -112,7 +112,7 @@ def recover(folder: Path) -> None:
 
 
 def anonymous_memory() -> float:
-    """Give the megabytes of this process that are no file's."""
+    """Return the megabytes of this process that are no file's."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon"):
             return int(line.split()[1]) / 1024

@@ -24,7 +24,7 @@ DAYS_MS = 3 * 24 * 3_600_000 - 3_600_000
 
 
 def frames_of(dues_ms: Iterator[int], count: int) -> Iterator[bytes]:
-    """Give one send after another, each for its own moment."""
+    """Yield one send after another, each for its own moment."""
     mark = "9" * 13
     for number in range(count):
         if number < broker.QUEUES:
@@ -69,7 +69,7 @@ def settle(process: broker.Process) -> None:
 
 
 def idle(process: broker.Process) -> float:
-    """Give the part of a core, in per cent, that a broker takes while nothing happens."""
+    """Return the part of a core, in per cent, that a broker takes while nothing happens."""
     settle(process)
     cpu, started = process.cpu(), time.perf_counter()
     time.sleep(MEASURED)  # the measurement itself
@@ -88,7 +88,7 @@ def soon(first_ms: int, chance: random.Random) -> Iterator[int]:
 
 
 def delivered(port: int) -> int:
-    """Give how many messages have come to their topic."""
+    """Return how many messages have come to their topic."""
     client = broker.Client(port)
     total = 0
     for queue in range(broker.QUEUES):
@@ -99,7 +99,7 @@ def delivered(port: int) -> int:
 
 
 def deliver(process: broker.Process, chance: random.Random) -> tuple[float, float]:
-    """Have messages delivered; give how many a second at best, and CPU µs for each."""
+    """Deliver messages; return how many per second at best, and CPU µs for each."""
     before = delivered(process.port)
     first_ms = int(time.time() * 1000) + 8000
     load(process, soon(first_ms, chance), DUE)

@@ -46,7 +46,7 @@ def exchange(client: Client, reader: FrameReader, frames: list[bytes]) -> list[C
 
 
 def measure_transactions(port: int, cpu: object, depth: int, what: int) -> tuple[float, float]:
-    """Give transactions a second, and CPU µs for each."""
+    """Return transactions a second, and CPU µs for each."""
     assert callable(cpu)
     client, reader = Client(port), FrameReader()
     frames = [half_frames()[n % QUEUES] for n in range(depth)]

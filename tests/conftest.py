@@ -46,7 +46,7 @@ __all__ = [  # fixtures of all tests, and hooks by which tests may be coroutines
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have Ctrl-C mean the same in workers and in a shell's background jobs; name markers.
+    """Let Ctrl-C mean the same in workers and in a shell's background jobs; name markers.
 
     Both ignore SIGINT, other callers may block it, and processes that tests start inherit that.
     """
@@ -67,7 +67,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have the longest come first, last those whose work is begun early; give Spark more time.
+    """Run the longest first, last those whose work is begun early; give Spark more time.
 
     A call to Spark that a timeout interrupts leaves the session that all share unusable.
     """
@@ -139,7 +139,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
-    """Give the one session that all tests share: two cores, compiled once and not again."""
+    """Yield the one session that all tests share: two cores, compiled once and not again."""
     pytest.importorskip("pyspark")
     from pocketmq.spark import spark_session
     from pocketmq.spark.engine import stop_session

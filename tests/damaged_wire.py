@@ -21,7 +21,7 @@ Change = Callable[[bytes], bytes]
 
 @contextmanager
 def damaging(cluster: Cluster, *, whole: threading.Event | None = None) -> Iterator[str]:
-    """Give the address of a name server that leads to a broker whose answers are damaged.
+    """Yield the address of a name server that leads to a broker whose answers are damaged.
 
     While `whole` is set, they are sound.
     """

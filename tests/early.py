@@ -27,7 +27,7 @@ def begun_early(work: Work) -> pytest.MarkDecorator:
 
 
 def work_of(item: pytest.Item) -> Work | None:
-    """Give the work of a test, if it has one."""
+    """Return the work of a test, if it has one."""
     mark = item.get_closest_marker("begun_early")
     return None if mark is None else mark.args[0]
 

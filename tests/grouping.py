@@ -34,7 +34,7 @@ CLUSTER = re.compile(r"\[(java-ours|ours-java|java|ours|in the clear|over TLS)\b
 
 
 def group_of(test: str) -> str:
-    """Give the name of the group that a test belongs to, by the test's id."""
+    """Return the name of the group that a test belongs to, by the test's id."""
     path, _, name = test.partition("::")
     folder, _, file = path.rpartition("/")
     if group := TOGETHER.get(folder.rpartition("/")[2]):
@@ -50,7 +50,7 @@ def group_of(test: str) -> str:
 
 
 def is_patient(group: str) -> bool:
-    """Tell whether the tests of a group only compute, so that others may go first."""
+    """Return whether the tests of a group only compute, so that others may go first."""
     return not PATIENT.isdisjoint(group.partition("::")[0].split("/"))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def ctrl_c() -> Iterator[None]:
-    """Have SIGINT interrupt the main thread, whoever runs the tests and whatever ran before."""
+    """Let SIGINT interrupt the main thread, whoever runs the tests and whatever ran before."""
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     yield

@@ -12,7 +12,7 @@ _ENOUGH = 2 << 30
 
 @contextmanager
 def memory_folder() -> Iterator[Path]:
-    """Give a folder of the file system in memory, where there is one that is large enough."""
+    """Yield a folder of the file system in memory, where there is one that is large enough."""
     roomy = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ENOUGH
     with TemporaryDirectory(prefix="pocketmq-", dir=_MEMORY if roomy else None) as folder:
         yield Path(folder)

@@ -14,7 +14,7 @@ STEP = 4
 
 
 def free_port(taken: Path | None = None) -> int:
-    """Give a free port for a broker, with those it also takes: two below and one above.
+    """Return a free port for a broker, with those it also takes: two below and one above.
 
     Not one of those that systems give to clients and to servers that take any: in a parallel run
     such a port is taken again in a moment. Nor one that another process was given lately: a server

@@ -160,7 +160,7 @@ def wait_for(condition: Callable[[], object], what: str, seconds: float = 60.0) 
 
 
 def looked(condition: Callable[[], object], pause: float) -> bool:
-    """Tell whether a condition is true; if not, pause, and longer after a look that was costly.
+    """Return whether a condition is true; if not, pause, and longer after a look that was costly.
 
     What is waited for needs the processors, too: looks that follow each other at once delay it.
     """

@@ -53,12 +53,12 @@ def run(places: dict[str, Path], words: list[str]) -> tuple[int, list[str]]:
 
 
 def named(words: list[str]) -> bool:
-    """Tell whether words for pytest name tests, not only options."""
+    """Return whether words for pytest name tests, not only options."""
     return any((ROOT / word.partition("::")[0]).exists() for word in words)
 
 
 def ended(command: list[str], environment: dict[str, str]) -> int:
-    """Give the exit code of a command; nothing it started lives on, whatever ends this one."""
+    """Return the exit code of a command; nothing it started lives on, whatever ends this one."""
     child = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True)
     try:
         return child.wait()
@@ -73,7 +73,7 @@ def ended(command: list[str], environment: dict[str, str]) -> int:
 
 
 def counts(report: Path, versions: list[str]) -> Iterator[tuple[str, str]]:
-    """Tell how many passed, failed and were skipped with each release, from pytest's report.
+    """Return how many passed, failed and were skipped with each release, from pytest's report.
 
     A test names its release in its brackets; what has none runs once and counts for the first.
     """

@@ -25,7 +25,7 @@ class Missing(Exception):
 
 
 def cached(version: str) -> Path:
-    """Give the directory of a version's jars, whether it is there or not."""
+    """Return the directory of a version's jars, whether it is there or not."""
     caches = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     content = hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
     return Path(caches) / "pocketmq" / "java" / f"{version}-{content}"
@@ -47,7 +47,7 @@ def check_tools() -> None:
 
 
 def fetch(version: str) -> Path:
-    """Give the directory with a version's jars, filled now if it is not there."""
+    """Return the directory with a version's jars, filled now if it is not there."""
     place = cached(version)
     if place.is_dir():
         return place

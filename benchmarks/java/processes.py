@@ -15,7 +15,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 def tree(pid: int) -> list[int]:
-    """Give a process and all below it."""
+    """Return a process and all below it."""
     found = [pid]
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
@@ -25,13 +25,13 @@ def tree(pid: int) -> list[int]:
 
 
 def cpu(pid: int) -> float:
-    """Give the seconds of processor time a process has used, threads that ended included."""
+    """Return the seconds of processor time a process has used, threads that ended included."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
 
 
 def memory(pid: int) -> tuple[float, float]:
-    """Give the MB a process has in memory, and those that are its own; what it shares in parts."""
+    """Return the MB a process has in memory and those of its own, with its part of shared ones."""
     found = {}
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         name, _, rest = line.partition(":")
@@ -98,7 +98,7 @@ class Child:
                 return words[1:]
 
     def lines(self) -> list[list[str]]:
-        """Give the lines that came since the last look."""
+        """Return the lines that came since the last look."""
         found = []
         while not self._lines.empty():
             found.append(self._lines.get().split())

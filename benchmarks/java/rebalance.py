@@ -33,7 +33,7 @@ class Given:
                 self.rows.append((member, queue, offset, micros))
 
     def pause(self, since: int) -> float:
-        """Give the longest time, in ms, in which a queue's messages were given to nobody."""
+        """Return the longest time, in ms, in which a queue's messages were given to nobody."""
         longest = 0
         for queue in range(QUEUES):
             times = sorted(row[3] for row in self.rows if row[1] == queue)
@@ -49,7 +49,7 @@ class Given:
         return len(places) - len(set(places))
 
     def owners(self, since: int, until_micros: int) -> dict[int, str]:
-        """Give who was given a queue's messages last in a span of time."""
+        """Return who was given a queue's messages last in a span of time."""
         recent = sorted(self.rows[-_RECENT:], key=lambda row: row[3])
         return {queue: who for who, queue, _, at in recent if since <= at < until_micros}
 
@@ -67,7 +67,7 @@ class Drill:
         self._made = 0
 
     def run(self) -> dict[str, tuple[float, int, int]]:
-        """Give pause in ms, duplicates and moved queues of each event."""
+        """Return pause in ms, duplicates and moved queues of each event."""
         self._pair.servers.create_topic(self._topic)
         spare = [self._pair.second() for _ in range(3)]  # started before: a JVM takes its time
         found = {}

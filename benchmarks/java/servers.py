@@ -133,7 +133,7 @@ class Servers(ABC):
         return sum(child.cpu() for child in self.children)
 
     def memory(self) -> tuple[float, float]:
-        """Give the MB of all processes: in memory, and their own."""
+        """Return the MB of all processes: in memory, and their own."""
         each = [memory(pid) for child in self.children for pid in tree(child.pid)]
         return sum(whole for whole, _ in each), sum(own for _, own in each)
 
@@ -227,7 +227,7 @@ def file_system(path: Path) -> str:
 
 
 def machine() -> str:
-    """Say what this runs on."""
+    """Return what this runs on."""
     model = ""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

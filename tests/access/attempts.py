@@ -36,7 +36,7 @@ class Attempt(NamedTuple):
     """The code that a client of ours signs; 0: signed as by Java's, which bind none."""
 
     def signed(self, secrets: dict[str, str]) -> Request:
-        """Give the request as it goes out."""
+        """Return the request as it goes out."""
         code, fields, body = self.request
         if self.user:
             secret = self.secret or secrets.get(self.user, "not a secret")

@@ -17,7 +17,7 @@ A, B, JAVA = "10.0.0.1@1@pm1", "10.0.0.1@2@pm1", "10.0.0.9@77"
 
 
 def group(**held: list[MessageQueue]) -> GroupFacts:
-    """Give a group in which members named A, B and JAVA own these queues."""
+    """Return a group in which members named A, B and JAVA own these queues."""
     names = {"A": A, "B": B, "JAVA": JAVA}
     running = {names[name]: info(*queues) for name, queues in held.items()}
     return msgspec.structs.replace(

@@ -39,7 +39,7 @@ def connection_to(address: str) -> Iterator[BlockingConnection]:
 
 @contextmanager
 def connection_with_timer(address: str) -> Iterator[BlockingConnection]:
-    """Give a connection that has just got a response to a short request, whose timer is still set.
+    """Yield a connection that has just got a response to a short request, whose timer is still set.
 
     On a busy machine the response may be late, which closes the connection: then another.
     """

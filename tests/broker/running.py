@@ -104,14 +104,14 @@ class Client:
         return list(self._answers.values())
 
     async def answer(self, number: int) -> Command:
-        """Give the answer to a request."""
+        """Return the answer to a request."""
         async with asyncio.timeout(TIMEOUT):
             while number not in self._answers:
                 await self._read()
         return self._answers.pop(number)
 
     async def question(self) -> Command:
-        """Give the next thing the broker asks."""
+        """Return the next thing the broker asks."""
         async with asyncio.timeout(TIMEOUT):
             while not self.asked:
                 await self._read()
@@ -163,7 +163,7 @@ def send_fields(topic: str, properties: str = "UNIQ_KEY\1K\2", **fields: str) ->
 
 
 async def appear(peer: Client, group: str, client_id: str = "someone") -> None:
-    """Tell the broker of a producer."""
+    """Register a producer with the broker."""
     beat = {"clientID": client_id, "producerDataSet": [{"groupName": group}]}
     answer = await peer.ask(34, {}, json.dumps(beat | {"consumerDataSet": []}).encode())
     assert answer.code == 0, answer.remark

@@ -142,7 +142,7 @@ class Desk:
         *,
         oneway: bool = False,
     ) -> Command:
-        """Give the answer to a request; what raises `MQError` is answered as code 1."""
+        """Return the answer to a request; what raises `MQError` is answered as code 1."""
         answer = self.try_ask(code, ext, body, wire, oneway=oneway)
         assert isinstance(answer, Command)
         return answer

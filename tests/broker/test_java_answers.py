@@ -49,7 +49,7 @@ def session() -> list[Step]:
 
 
 def comparable(body: Any) -> Any:
-    """Give a body without what differs from run to run; sets in one order."""
+    """Return a body without what differs from run to run; sets in one order."""
     if isinstance(body, dict):
         return {
             key: comparable(value)
@@ -104,7 +104,7 @@ class Session:
             self.desk.store_message(topic, int(ext["e"]))
 
     def connections(self, group: str) -> Any:
-        """Give what GET_CONSUMER_CONNECTION_LIST shows of a group."""
+        """Return what GET_CONSUMER_CONNECTION_LIST shows of a group."""
         found = self.desk.state.consumers.get(group)
         if found is None:
             return None

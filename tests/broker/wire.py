@@ -23,7 +23,7 @@ class Wire:
         self.closed = True
 
     def take(self) -> list[Command]:
-        """Give what came since the last time."""
+        """Return what came since the last time."""
         received, self._received = self._received, []
         return received
 

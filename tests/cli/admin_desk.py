@@ -18,7 +18,7 @@ class Desk:
         self._capsys = capsys
 
     def ends(self, *arguments: str) -> tuple[int, str, str]:
-        """Give the exit code and what came on stdout and stderr."""
+        """Return the exit code and what came on stdout and stderr."""
         name, *rest = arguments
         if "--timeout" not in rest:
             rest += ["--timeout", "60"]  # the cluster of this process may have to wait for it
@@ -27,13 +27,13 @@ class Desk:
         return code, captured.out, captured.err
 
     def lines(self, *arguments: str) -> list[str]:
-        """Give the lines on stdout of a command that must succeed."""
+        """Return the lines on stdout of a command that must succeed."""
         code, out, err = self.ends(*arguments)
         assert (code, err) == (0, "")
         return [line.rstrip() for line in out.splitlines()]
 
     def json(self, *arguments: str) -> Any:
-        """Give the JSON document of a command that must succeed."""
+        """Return the JSON document of a command that must succeed."""
         code, out, err = self.ends(*arguments, "--json")
         assert (code, err) == (0, "")
         return json.loads(out)

@@ -45,11 +45,11 @@ class Operator:
         )
 
     def copied(self, more_than: int = 0) -> bool:
-        """Tell whether more messages than so many were copied."""
+        """Return whether more messages than so many were copied."""
         return sum(int(row["copied"]) for row in self.json("status")) > more_than
 
     def copied_all(self) -> bool:
-        """Tell whether the source has nothing more to copy."""
+        """Return whether the source has nothing more to copy."""
         return all(row["behind"] == 0 for row in self.json("status"))
 
 

@@ -38,7 +38,7 @@ class RawClient:
         return self._opaque
 
     def receive(self) -> Command:
-        """Give the next frame that comes; raises OSError when the peer is gone."""
+        """Return the next frame that comes; raises OSError when the peer is gone."""
         while not self._waiting:
             data = self.socket.recv(1 << 18)
             if not data:
@@ -47,7 +47,7 @@ class RawClient:
         return self._waiting.pop(0)
 
     def receive_all(self) -> list[Command]:
-        """Give the next frame that comes, and all that came with it."""
+        """Return the next frame that comes, and all that came with it."""
         found = [self.receive(), *self._waiting]
         self._waiting.clear()
         return found

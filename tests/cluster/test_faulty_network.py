@@ -16,7 +16,7 @@ QUEUE = MessageQueue("orders", "broker-0", 0)
 
 @asynccontextmanager
 async def broken_and_sound_way() -> AsyncIterator[tuple[FaultProxy, str]]:
-    """Give a proxy in front of a broker, and the broker's own address."""
+    """Yield a proxy in front of a broker, and the broker's own address."""
     async with Cluster() as cluster:
         await cluster.create_topic("orders", 1)
         address = cluster.brokers["broker-0"].address

@@ -12,7 +12,7 @@ from tests.cluster.raw import RawClient, everything_in, pull, send_header
 
 
 def frames() -> list[bytes]:
-    """Give sound frames to be damaged: every code, with and without fields and bodies."""
+    """Return sound frames to be damaged: every code, with and without fields and bodies."""
     queue = MessageQueue("victim", "broker-0", 0)
     some = [send_header(queue, "k"), None]
     return [

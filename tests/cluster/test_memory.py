@@ -128,7 +128,7 @@ def peak_while(pid: int, strangers: Strangers, work: Callable[[], None]) -> int:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Give a folder in memory: senders may wait for a disk, but not for strangers."""
+    """Yield a folder in memory: senders may wait for a disk, but not for strangers."""
     with memory_folder() as made:
         yield made
 

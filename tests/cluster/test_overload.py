@@ -24,7 +24,7 @@ QUEUE = MessageQueue("load", "broker-0", 0)
 
 
 def memory(pid: int) -> int:
-    """Give the bytes of memory a process has for itself; mapped files are not its own."""
+    """Return the bytes of memory a process has for itself; mapped files are not its own."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
@@ -32,14 +32,14 @@ def memory(pid: int) -> int:
 
 
 def frames(count: int, body: bytes, mark: str) -> bytes:
-    """Give that many sends in one piece."""
+    """Return that many sends in one piece."""
     header = send_header(QUEUE, mark)
     code = RequestCode.SEND_MESSAGE_V2
     return b"".join(Command.request(code, each, header, body).encode() for each in range(count))
 
 
 def position(answer: Command) -> int:
-    """Give where in the log a message is: the order in which a broker took them."""
+    """Return where in the log a message is: the order in which a broker took them."""
     assert answer.code == 0, answer.remark
     return int(answer.header(sending.SendResponse).msg_id[-16:], 16)
 

@@ -13,7 +13,7 @@ PATIENCE = 20.0
 
 
 def shows(name_server: str, permission: int) -> bool:
-    """Tell whether that is what a client of the topic may do."""
+    """Return whether that is what a client of the topic may do."""
     with WireClient(name_server) as client:
         answer = client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteRequest(topic="T"))
     if answer.code != 0:

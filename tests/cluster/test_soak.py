@@ -59,12 +59,12 @@ class Ledger:
         self.failures: list[BaseException] = []
 
     def missing(self) -> dict[str, set[str]]:
-        """Give what was promised and has not been seen, by who should have."""
+        """Return what was promised and has not been seen, by who should have."""
         every = set().union(*self.promised.values())
         return {"push": every - set(self.pushed), "pop": self.promised[PLAIN] - set(self.popped)}
 
     def least(self) -> int:
-        """Give how many there are of what there is least of: what says something needs some."""
+        """Return how many there are of what there is least of: what says something needs some."""
         return min(len(self.rolled_back), *map(len, self.promised.values()))
 
     def behind(self) -> int:
@@ -81,7 +81,7 @@ class Ledger:
 
 
 def fate(number: int) -> TransactionState:
-    """Give how a transaction ends; a third is not known until the broker asks."""
+    """Return how a transaction ends; a third is not known until the broker asks."""
     return (TransactionState.COMMIT, TransactionState.ROLLBACK)[number % 2]
 
 

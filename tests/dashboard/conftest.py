@@ -63,7 +63,7 @@ expect.set_options(timeout=PATIENCE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have files without a browser come first: while its driver runs, no other loop can."""
+    """Run files without a browser first: while its driver runs, no other loop can."""
     folder = Path(__file__).parent
     files = {path for path in {item.path for item in items} if folder in path.parents}
     here = [n for n, item in enumerate(items) if item.path in files]
@@ -127,7 +127,7 @@ class Viewer:
         self.page.wait_for_function(seen, arg=text)
 
     def rows(self, table: str) -> list[list[str]]:
-        """Give the text of a table, cell by cell, as it is now.
+        """Return the text of a table, cell by cell, as it is now.
 
         A page waits a little for its cluster, and is then sent without what has not come yet.
         """
@@ -141,7 +141,7 @@ class Viewer:
         return found
 
     def table(self, name: str) -> Locator:
-        """Give a table by its name."""
+        """Return a table by its name."""
         return self.page.get_by_role("region", name=name, exact=True)
 
     def wait_for_rows(self, table: str, wanted: Callable[[list[list[str]]], bool]) -> None:
@@ -198,14 +198,14 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Give a Chromium for all that need one; those that need none have run before."""
+    """Yield a Chromium for all that need one; those that need none have run before."""
     with chromium() as started:
         yield started
 
 
 @pytest.fixture(scope="session")
 def screenshots() -> Path | None:
-    """Give the folder that pictures are kept in, if POCKETMQ_SCREENSHOTS names one."""
+    """Return the folder that pictures are kept in, if POCKETMQ_SCREENSHOTS names one."""
     named = os.environ.get("POCKETMQ_SCREENSHOTS")
     if not named:
         return None
@@ -244,7 +244,7 @@ def viewing(
 
 @pytest.fixture(scope="package")
 def shop() -> Iterator[Shop]:
-    """Give a cluster of two brokers with topics, a group of two members, and messages."""
+    """Yield a cluster of two brokers with topics, a group of two members, and messages."""
     with mq.Cluster(brokers=2) as cluster:
         cluster.create_topic("orders", queues=4)
         cluster.create_topic("audit", queues=2)
@@ -275,14 +275,14 @@ def shop() -> Iterator[Shop]:
 
 @pytest.fixture(scope="package")
 def dashboard(shop: Shop) -> Iterator[DashboardProcess]:
-    """Give a dashboard of the shop that may only look."""
+    """Yield a dashboard of the shop that may only look."""
     with DashboardProcess("-n", shop.address, "--port", "0") as process:
         yield process
 
 
 @pytest.fixture(scope="package")
 def acting(shop: Shop) -> Iterator[DashboardProcess]:
-    """Give a dashboard of the shop that may change it."""
+    """Yield a dashboard of the shop that may change it."""
     with DashboardProcess("-n", shop.address, "--port", "0", "--allow-actions") as process:
         yield process
 
@@ -291,14 +291,14 @@ def acting(shop: Shop) -> Iterator[DashboardProcess]:
 def laptop(
     browser: Browser, dashboard: DashboardProcess, screenshots: Path | None
 ) -> Iterator[Viewer]:
-    """Give a window of a laptop's size before the dashboard, for all tests one after the other."""
+    """Yield a window of a laptop's size before the dashboard, for all tests one after the other."""
     with viewing(browser, dashboard.url, screenshots) as window:
         yield window
 
 
 @pytest.fixture
 def viewer(laptop: Viewer) -> Iterator[Viewer]:
-    """Give the same window as if it were new; afterwards nothing may have gone wrong in it."""
+    """Yield the same window as if it were new; afterwards nothing may have gone wrong in it."""
     laptop.context.clear_cookies()
     yield laptop
     complaints, laptop.complaints = laptop.complaints, []
@@ -308,7 +308,7 @@ def viewer(laptop: Viewer) -> Iterator[Viewer]:
 
 @pytest.fixture(scope="package")
 def cluster() -> Iterator[mq.Cluster]:
-    """Give a cluster of two brokers whose groups are watched; each test has one of its own."""
+    """Yield a cluster of two brokers whose groups are watched; each test has one of its own."""
     with mq.Cluster(brokers=2) as made:
         made.create_topic("orders", queues=8)
         made.create_topic("parcels", queues=4)
@@ -317,7 +317,7 @@ def cluster() -> Iterator[mq.Cluster]:
 
 @pytest.fixture(scope="package")
 def watcher(cluster: mq.Cluster) -> Iterator[DashboardProcess]:
-    """Give a dashboard of that cluster. What it had sampled just before would change its pages."""
+    """Yield a dashboard of that cluster. What it had sampled just before would change its pages."""
     with DashboardProcess("-n", cluster.address, "--port", "0", "--no-sampling") as process:
         yield process
 
@@ -326,6 +326,6 @@ def watcher(cluster: mq.Cluster) -> Iterator[DashboardProcess]:
 def window(
     browser: Browser, watcher: DashboardProcess, screenshots: Path | None
 ) -> Iterator[Viewer]:
-    """Give a window of its own before that dashboard."""
+    """Yield a window of its own before that dashboard."""
     with viewing(browser, watcher.url, screenshots) as viewer:
         yield viewer

@@ -16,7 +16,7 @@ class Shop:
         self.handled: list[str] = []
 
     def join(self, group: str, topic: str, name: str) -> mq.PushConsumer:
-        """Have one more member of a group."""
+        """Start one more member of a group."""
         consumer = mq.PushConsumer(
             self.address, group=group, instance_name=name, consume_from="first"
         )
@@ -26,7 +26,7 @@ class Shop:
         return consumer
 
     def give_up(self, group: str, topic: str, bodies: list[bytes]) -> None:
-        """Have a group give up messages at the first failure."""
+        """Make a group discard messages at the first failure."""
         with mq.Admin(self.address) as admin:
             consumer = mq.PushConsumer(self.address, group=group, consume_from="first")
             consumer.subscribe(topic, "*", _refuse)
@@ -43,7 +43,7 @@ class Shop:
                 wait_for(given_up, "the letters to be given up")
 
     def close(self) -> None:
-        """Have everybody leave."""
+        """Make all members leave."""
         for consumer in self.consumers:
             consumer.close()
         self.producer.close()

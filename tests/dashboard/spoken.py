@@ -73,7 +73,7 @@ class SpokenGroup:
     def join(
         self, member: str, queues: Iterable[MessageQueue] = (), properties: dict[str, str] = PUSH
     ) -> None:
-        """Have a member join at every broker, holding these queues; they all know it then."""
+        """Let a member join at every broker, holding these queues; they all know it then."""
         self.hold(member, queues, properties)
         data = ConsumerData(
             group_name=self._group,
@@ -91,7 +91,7 @@ class SpokenGroup:
     def hold(
         self, member: str, queues: Iterable[MessageQueue], properties: dict[str, str] = PUSH
     ) -> None:
-        """Have a member tell from now on that it holds these queues."""
+        """Make a member report from now on that it owns these queues."""
         now = int(time.time() * 1000)
         held = client_calls.ProcessQueueBody(last_pull_timestamp=now, last_consume_timestamp=now)
         self._told[member] = encode_body(
@@ -103,7 +103,7 @@ class SpokenGroup:
         )
 
     def fall_silent(self, member: str) -> None:
-        """Have a member answer nothing any more, though it is connected."""
+        """Stop the responses of a member that stays connected."""
         self._told[member] = None
 
     def leave(self, member: str) -> None:
@@ -113,7 +113,7 @@ class SpokenGroup:
             line.socket.shutdown(socket.SHUT_RDWR)
 
     def _greet(self, line: _Line, heartbeat: bytes) -> None:
-        """Tell a broker that a member is there, and wait for its answer."""
+        """Register a member with a broker, and wait for its response."""
         line.socket.sendall(Command.request(Code.HEART_BEAT, 1, body=heartbeat).encode())
         answered = False
         while not answered:

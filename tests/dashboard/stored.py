@@ -17,7 +17,7 @@ def stored(
     topic: str = "T",
     **properties: str,
 ) -> ReceivedMessage:
-    """Give a message, of topic T if not told otherwise."""
+    """Return a message, of topic T if not told otherwise."""
     record = Record(
         topic=topic.encode(),
         body=body,

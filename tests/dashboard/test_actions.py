@@ -16,7 +16,7 @@ from tests.server_process import wait_for
 
 @pytest.fixture(scope="module")
 def actor(browser: Browser, acting: DashboardProcess, screenshots: Path | None) -> Iterator[Viewer]:
-    """Give a window before a dashboard that may act."""
+    """Yield a window before a dashboard that may act."""
     with viewing(browser, acting.url, screenshots) as window:
         yield window
 

@@ -35,7 +35,7 @@ sys.stdin.read()
 def speaking(
     cluster: mq.Cluster, group: str, members: dict[str, list[MessageQueue]]
 ) -> Iterator[SpokenGroup]:
-    """Have a group whose members hold exactly these queues."""
+    """Yield a group whose members own exactly these queues."""
     brokers = [broker.address for broker in cluster.brokers.values()]
     topics = sorted({queue.topic for held in members.values() for queue in held})
     with SpokenGroup(group, topics, brokers) as talking:
@@ -65,7 +65,7 @@ def standing(window: Viewer) -> Locator:
 
 
 def legend(window: Viewer) -> list[str]:
-    """Give the members and how many queues each holds, as the page shows them now."""
+    """Return the members and how many queues each holds, as the page shows them now."""
     names = window.page.locator(".as-picture .qm-member")
     return [" ".join(text.split()[1:]) for text in names.all_inner_texts()]
 
@@ -81,12 +81,12 @@ def expect_legend(
 
 
 def counts(window: Viewer) -> list[str]:
-    """Give how many queues the members hold, in order of size."""
+    """Return how many queues the members hold, in order of size."""
     return sorted(line.split()[-1] for line in legend(window))
 
 
 def instances(window: Viewer) -> list[str]:
-    """Give the instance names of the members, with how many queues each holds."""
+    """Return the instance names of the members, with how many queues each holds."""
     return [line.split("@")[-1] for line in legend(window)]
 
 

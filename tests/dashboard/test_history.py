@@ -23,7 +23,7 @@ OTHER = tuple(MessageQueue("orders", "b", number) for number in range(2))
 
 
 def moment(at: float, owners: dict[MessageQueue, KnownOwners], **changes: Any) -> GroupObservation:
-    """Give a moment whose members are those that hold something, unless told otherwise."""
+    """Return a moment whose members are those that hold something, unless told otherwise."""
     members = frozenset(member for held in owners.values() for member in held or ())
     values: dict[str, Any] = {
         "at": at,

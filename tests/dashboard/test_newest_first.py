@@ -13,7 +13,7 @@ Stored = dict[MessageQueue, list[ReceivedMessage]]
 
 
 def topic(*queues: list[int | None]) -> Stored:
-    """Give queues by the times of their messages; None is a hole in the offsets."""
+    """Return queues by the times of their messages; None is a hole in the offsets."""
     return {
         MessageQueue("T", "broker-a", number): [
             stored(at=at, offset=offset, queue=number)

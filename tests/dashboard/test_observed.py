@@ -11,7 +11,7 @@ QUEUES = [MessageQueue("orders", "a", number) for number in range(2)]
 
 
 def seen(at: float, *owners: str | None, fits: str | None = "AVG") -> GroupObservation:
-    """Give a look at two queues and who held them; None for nobody."""
+    """Return a look at two queues and who held them; None for nobody."""
     return GroupObservation(
         at=at,
         members=frozenset({"c1", "c2"}),

@@ -48,7 +48,7 @@ def test_the_cluster_page_names_every_broker(viewer: Viewer) -> None:
 
 
 def held(shop: Shop, topic: str) -> int:
-    """Give how many messages a topic holds; actions may have sent one of them again."""
+    """Return how many messages a topic holds; actions may have sent one of them again."""
     with mq.Admin(shop.address) as admin:
         queues = admin.topics.status(topic).queues.values()
     return sum(each.max_offset - each.min_offset for each in queues)

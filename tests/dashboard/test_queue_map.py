@@ -31,7 +31,7 @@ from tests.admin.test_findings import HEALTHY, NOW, QUEUES, facts, info, view
 
 
 def looked(*looks: GroupFacts) -> GroupSnapshot:
-    """Give the last of successive looks, a second apart."""
+    """Return the last of successive looks, a second apart."""
     looking = SnapshotTaker(Admin(), "g")
     return [looking._digest(each, float(at)) for at, each in enumerate(looks, 1000)][-1]
 
@@ -388,7 +388,7 @@ def test_what_cannot_happen_is_refused() -> None:
 
 
 def large(members: int, each: int = 1000) -> GroupFacts:
-    """Give a group of ten topics, with so many queues each."""
+    """Return a group of ten topics, with so many queues each."""
     names = [f"10.0.0.1@c{number:03}" for number in range(members)]
     held: dict[str, list[MessageQueue]] = {name: [] for name in names}
     queues = {}

@@ -46,7 +46,7 @@ PATHS = [
 
 @pytest.fixture(scope="module")
 def evil() -> Iterator[str]:
-    """Give a cluster in which everything that can be named is named to do harm."""
+    """Yield a cluster in which everything that can be named is named to do harm."""
     with (
         mq.Cluster() as cluster,
         WireClient(cluster.address) as broker,
@@ -100,7 +100,7 @@ def _refuse(_message: object) -> None:
 
 @pytest.fixture(scope="module")
 def guarded(evil: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardProcess]:
-    """Give a dashboard of that cluster which others than this machine can reach."""
+    """Yield a dashboard of that cluster which others than this machine can reach."""
     file = tmp_path_factory.mktemp("secret") / "password"
     file.write_text(f"{PASSWORD}\n")
     with DashboardProcess(

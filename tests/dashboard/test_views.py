@@ -38,7 +38,7 @@ async def test_a_broker_that_is_down_is_red_and_so_are_all_when_nothing_responds
 
 @asynccontextmanager
 async def forwarded(address: str) -> AsyncIterator[tuple[str, Callable[[], None]]]:
-    """Give another address of a server, and a function that cuts it off."""
+    """Yield another address of a server, and a function that cuts it off."""
     host, port = address.split(":")
     open_ends: list[asyncio.StreamWriter] = []
     tasks: set[asyncio.Task[None]] = set()

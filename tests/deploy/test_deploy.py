@@ -107,7 +107,7 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """Give a folder that every user may enter."""
+    """Yield a folder that every user may enter."""
     with open_folder() as folder:
         yield folder
 

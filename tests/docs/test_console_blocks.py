@@ -14,7 +14,7 @@ BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def shown_commands() -> list[tuple[str, str, str]]:
-    """Give page, command and output of each `$ pocketmq …` in a console block."""
+    """Return page, command and output of each `$ pocketmq …` in a console block."""
     found = []
     for page in PAGES:
         for block in BLOCK.findall(page.read_text()):

@@ -32,7 +32,7 @@ PEERS = {"java": "POCKETMQ_JAVA", "go": "POCKETMQ_GO", "node": "POCKETMQ_NODE"}
 
 @cache
 def _releases() -> list[Jars]:
-    """Give the releases to test with; no program is ready if it was not said where.
+    """Return the releases to test with; no program is ready if it was not said where.
 
     The same objects each time: pytest makes a fixture anew for a parameter that is another object.
     """
@@ -43,7 +43,7 @@ def _releases() -> list[Jars]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Have tests with Java's processes run with each release."""
+    """Run tests with Java's processes with each release."""
     if "jars" in metafunc.fixturenames:
         found = _releases()
         names = [release.version for release in found]
@@ -65,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _place(test: str) -> int:
-    """Give the place of a test in a run."""
+    """Return the place of a test in a run."""
     found = (place for place, name in enumerate(LONGEST) if re.search(name, test))
     return next(found, len(LONGEST))
 
@@ -83,7 +83,7 @@ def _has_peer(item: pytest.Item, lines: set[str]) -> bool:
 
 @pytest.fixture(scope="session")
 def jars(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Jars:
-    """Give the release to test with; the workers of a parallel run share what is compiled."""
+    """Return the release to test with; the workers of a parallel run share what is compiled."""
     release: Jars = request.param
     if release.programs.exists():
         return release

@@ -106,7 +106,7 @@ class Person(Process):
         self._losses.setdefault(group, Counter()).update(queues)
 
     def share(self, group: str, members: list[str], queues: set[MessageQueue]) -> set[str]:
-        """Give what the group's rule gives it, worked out once: it is asked many times a second."""
+        """Return its share by the group's rule, computed once: it is asked many times per second."""
         asked = group, tuple(members), frozenset(queues)
         if asked not in self._shares:
             self._shares[asked] = self._share(group, members, queues)
@@ -176,7 +176,7 @@ class Crowd:
             raise AssertionError(f"{error}: {self.astray(queues)}") from None
 
     def astray(self, queues: set[MessageQueue]) -> dict[str, tuple[set[str], set[str]]]:
-        """Tell who owns something else than its share, in which group: what, and what it should."""
+        """Return who owns something else than its share, in which group: what, and what it should."""
         for person in self.present:
             person.check_alive()
         ids = [person.client_id for person in self.present]

@@ -43,13 +43,13 @@ class Load(Process):
 
 
 def share(member: str, members: list[str], queues: set[MessageQueue]) -> set[str]:
-    """Give what Java's rule gives a member."""
+    """Return what Java's rule gives a member."""
     queues_of_it = allocate(strategy_by_name("AVG"), "", member, queues, members)
     return {f"{queue.broker_name}/{queue.queue_id}" for queue in queues_of_it}
 
 
 def settled(members: list[Member], queues: set[MessageQueue]) -> Callable[[], bool]:
-    """Tell when every member is there and owns its share, no less and no more."""
+    """Return when every member is there and owns its share, no less and no more."""
 
     def reached() -> bool:
         ids = [member.client_id for member in members]

@@ -60,7 +60,7 @@ class Registering:
         self._asked = 0.0
 
     def done(self, java: Iterable[str]) -> bool:
-        """Tell whether all are known; `java` are the addresses of those that are Java's."""
+        """Return whether all are known; `java` are the addresses of those that are Java's."""
         brokers = self._running.brokers
         # Nobody asks the name server all the while, which would cost it more than to start.
         if not all(map(listens, brokers.values())):

@@ -50,7 +50,7 @@ _SILENT = "<configuration><root level='OFF'/></configuration>"
 
 @cache
 def java_major() -> int:
-    """Give the version of the Java that is found: 8, 17."""
+    """Return the version of the Java that is found: 8, 17."""
     said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
     found = re.search(r'version "(?:1\.)?(\d+)', said)
     return int(found[1]) if found else 8
@@ -84,7 +84,7 @@ class Jars:
         return f"{self.version.partition('.')[0]}.x"
 
     def compiled(self, home: Path, program: str, *arguments: str) -> list[str]:
-        """Give the command line of one of our programs, compiled once.
+        """Return the command line of one of our programs, compiled once.
 
         Libraries say nothing on the standard output.
         """
@@ -120,7 +120,7 @@ class Jars:
             made.rename(self.programs)
 
     def command(self, home: Path, program: str, *arguments: str) -> list[str]:
-        """Give the command line of a class."""
+        """Return the command line of a class."""
         (home / "conf").mkdir(parents=True, exist_ok=True)
         for part in ("broker", "tools", "namesrv"):  # 4.x does not start without them
             (home / "conf" / f"logback_{part}.xml").write_text(_SILENT)
@@ -205,7 +205,7 @@ class Admin(Process):
         super().__init__(jars.compiled(home, "Admin"), home)
 
     def run(self, command: str) -> str:
-        """Give all that a command prints."""
+        """Return all that a command prints."""
         start = len(self.lines)
         self.say(command)
         wait_until(lambda: "#done" in self.lines[start:], f"an answer to {command}")
@@ -253,7 +253,7 @@ def _write_broker_settings(
 
 
 def with_properties(command: list[str], properties: Mapping[str, object]) -> list[str]:
-    """Give a command line of `Jars` with further system properties."""
+    """Return a command line of `Jars` with further system properties."""
     first, *rest = command
     return [first, *(f"-D{name}={value}" for name, value in properties.items()), *rest]
 
@@ -285,7 +285,7 @@ def _listening(process: Process, nameserver: str) -> Process:
 
 
 def listens(address: str) -> bool:
-    """Tell whether somebody takes connections there."""
+    """Return whether somebody takes connections there."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), 10).close()

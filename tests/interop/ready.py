@@ -22,7 +22,7 @@ OLDEST = 13
 
 
 def made_ready(directory: Path) -> Path:
-    """Give the folder with the programs of a release, made beside its jars if it is not there."""
+    """Return the folder with the programs of a release, made beside its jars if it is not there."""
     said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
     content = hashlib.sha256(said.encode())
     for path in PROGRAMS:

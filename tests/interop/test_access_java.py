@@ -67,7 +67,7 @@ async def answers_of(
 
 
 def differing(found: dict[str, Answer], attempts: list[Attempt]) -> dict[str, Answer]:
-    """Give what Java answers otherwise than written down; its stack frames do not count."""
+    """Return what Java answers otherwise than written down; its stack frames do not count."""
     differences = {}
     for attempt in attempts:
         wanted = attempt.answer if attempt.java == SAME else attempt.java
@@ -132,7 +132,7 @@ class GuardedClients:
         self._running: dict[str, jvm.Process] = {}
 
     def run(self, kind: str, *arguments: str) -> list[str]:
-        """Have a client send and consume; return what it says."""
+        """Make a client send and consume; return what it prints."""
         speaks = kind[kind.find("TLS") :] if "TLS" in kind else "in the clear"
         if speaks not in self._running:
             command = jvm.with_properties(
@@ -264,7 +264,7 @@ def test_java_clients_in_the_clear_fail_where_tls_is_spoken_only(
 
 @contextmanager
 def operator(jars: jvm.Jars, home: Path, user: str, secret: str) -> Iterator[jvm.Admin]:
-    """Give mqadmin with the credentials its own file names."""
+    """Yield mqadmin with the credentials its own file names."""
     (home / "conf").mkdir()
     (home / "conf" / "tools.yml").write_text(f"accessKey: {user}\nsecretKey: {secret}\n")
     with jvm.Admin(jars, home) as admin:

@@ -25,7 +25,7 @@ PATIENCE = 60.0
 
 @pytest.fixture(scope="module")
 def row(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Row]:
-    """Give two brokers that are both well at the end of each test."""
+    """Yield two brokers that are both well at the end of each test."""
     with ExitStack() as stack:
         yield Row(jars, tmp_path_factory.mktemp("row"), stack, ("ours", "java"), SICK, WELL)
 

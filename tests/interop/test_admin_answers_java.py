@@ -98,7 +98,7 @@ def sides(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
 
 
 def comparable(value: Any) -> Any:
-    """Give a body without what differs from run to run; sets in one order."""
+    """Return a body without what differs from run to run; sets in one order."""
     if isinstance(value, dict):
         return {str(key): comparable(each) for key, each in value.items() if key not in VARYING}
     if isinstance(value, list):

@@ -43,7 +43,7 @@ class Desk:
 
 
 def _lines(text: str) -> list[str]:
-    """Give the lines without blanks at their ends; Java's maps have no order, so neither here."""
+    """Return the lines without blanks at their ends; Java's maps have no order, so neither here."""
     return sorted(line.rstrip() for line in text.splitlines() if line.strip())
 
 

@@ -17,7 +17,7 @@ LEVELS = "1s 2s 3s 4s 5s 6s 7s 8s"
 
 @pytest.fixture(scope="module")
 def cluster(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Give a cluster for one release: both use the same topics and groups."""
+    """Yield a cluster for one release: both use the same topics and groups."""
     settings: dict[str, Setting] = {"messageDelayLevel": LEVELS, "traceTopicEnable": True}
     directory = tmp_path_factory.mktemp(jars.version)
     with Cluster(data=directory, in_process=False, config=settings) as running:

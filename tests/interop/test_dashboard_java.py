@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
 
 @pytest.fixture(scope="module")
 def java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaBroker]:
-    """Give a Java broker with a topic, messages and a group of ours."""
+    """Yield a Java broker with a topic, messages and a group of ours."""
     handled: list[str] = []
     with java_brokers(jars, tmp_path_factory.mktemp("java"), "broker-a") as running:
         running.create_topic("orders", 4)
@@ -35,7 +35,7 @@ def java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaB
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Give a Chromium for this file alone: tests of other files have event loops of their own."""
+    """Yield a Chromium for this file alone: tests of other files have event loops of their own."""
     with chromium() as started:
         yield started
 

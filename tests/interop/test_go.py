@@ -122,7 +122,7 @@ def test_java_and_go_members_share_one_group(
 
 
 def members(broker: str) -> list[str]:
-    """Give the client ids of the group."""
+    """Return the client ids of the group."""
     with WireClient(broker) as client:
         header = GetConsumerListRequest(consumer_group=GROUP)
         answer = client.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)

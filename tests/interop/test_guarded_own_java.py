@@ -51,7 +51,7 @@ class Guarded:
         return found | ({"tls": self.made.asking()} if self.tls else {})
 
     def no_right_to(self, topic: str) -> str:
-        """Give what a broker says to the ordinary one."""
+        """Return what a broker says to the ordinary one."""
         if self.is_5:
             return f"User:alice has no permission to access Topic:{topic} from 127.0.0.1"
         return f"AclException: No default permission for topic:{topic}"
@@ -186,7 +186,7 @@ def test_rules_allow_an_ordinary_one_to_consume_one_topic_alone(
 
 
 def _heard(caplog: pytest.LogCaptureFixture, what: str, java: Guarded) -> bool:
-    """Tell whether a broker's refusal to do something with `inbox` was logged."""
+    """Return whether a broker's refusal to do something with `inbox` was logged."""
     return any(
         what in each.getMessage() and java.no_right_to("inbox") in each.getMessage()
         for each in list(caplog.records)
@@ -194,7 +194,7 @@ def _heard(caplog: pytest.LogCaptureFixture, what: str, java: Guarded) -> bool:
 
 
 def refused(java: Guarded, settings: dict[str, Any], topic: str = TOPIC) -> errors.MQError:
-    """Give the error of a send that is not for want of time on a busy machine."""
+    """Return the error of a send that is not for want of time on a busy machine."""
     with mq.Producer(java.address, group="shop", retries=0, **settings) as producer:
         for _ in range(20):
             with pytest.raises(errors.SendFailed) as caught:

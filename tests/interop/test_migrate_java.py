@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaBroker]:
-    """Give a broker that tells what it is: one of 4.9 counts for a second before it answers that."""
+    """Yield a broker that reports its kind: one of 4.9 counts for a second before it responds."""
     with (
         java_brokers(jars, tmp_path_factory.mktemp("java"), "broker-a") as running,
         mq.Admin(running.address) as admin,

@@ -46,7 +46,7 @@ class Scene:
         return self.stack.enter_context(Load(command, self.home))
 
     def lag(self, group: str = GROUP) -> int | None:
-        """Give what mqadmin says a group has not consumed."""
+        """Return what mqadmin says a group has not consumed."""
         said = self.admin.run(f"consumerProgress -n {self.cluster.address} -g {group}")
         found = re.search(r"Consume Diff Total: (-?\d+)|Diff Total: (-?\d+)", said)
         return None if found is None else int(found[1] or found[2])

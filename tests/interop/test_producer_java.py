@@ -95,7 +95,7 @@ def ours(java: Java, **settings: object) -> Producer:
 
 
 def codec_of(row: Row) -> SysFlag | None:
-    """Tell how the body was packed in the broker's log, `stored` bytes with all about it.
+    """Return how the body was packed in the broker's log, `stored` bytes with all about it.
 
     5.x takes the first bit of the flag away once it has unpacked a body; the codec's bits stay.
     """

@@ -21,7 +21,7 @@ COMMON = "CLUSTER, KEYS, MSG_REGION"
 
 @pytest.fixture(scope="module")
 def cluster(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Give a cluster for one release: both use the same topics and groups."""
+    """Yield a cluster for one release: both use the same topics and groups."""
     settings: dict[str, Setting] = {
         "transactionCheckInterval": 2000,
         "transactionTimeOut": 1000,

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
 
 
 def files(directory: Path) -> dict[str, tuple[str, int]]:
-    """Tell content and time of every file."""
+    """Return content and time of every file."""
     return {
         str(path.relative_to(directory)): (
             hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder",

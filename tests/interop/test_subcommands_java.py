@@ -56,7 +56,7 @@ NOT_COMPARED: dict[str, dict[str, str]] = {
 
 @pytest.fixture
 def theirs(jars: Jars, tmp_path: Path) -> set[str]:
-    """Give what mqadmin lists when it is called without a word."""
+    """Return what mqadmin lists when it is called without a word."""
     command = jars.command(tmp_path, "org.apache.rocketmq.tools.command.MQAdminStartup")
     with Process(command, tmp_path) as mqadmin:
         said = "\n".join(mqadmin.wait_for_end())

@@ -208,7 +208,7 @@ def _coarse(key: str, value: Any) -> Any:
 
 
 def differing(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
-    """Tell where two JSON values differ."""
+    """Return where two JSON values differ."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
         for key in sorted({*theirs, *ours}):
             yield from differing(theirs.get(key), ours.get(key), f"{path}/{key}")

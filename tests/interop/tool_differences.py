@@ -21,7 +21,7 @@ class Difference(NamedTuple):
 
 
 def without_stacks(lines: list[str]) -> list[str]:
-    """Tell of the main thread that it was seen, and of no other: they come, go and move on."""
+    """Return that the main thread was seen, and no other: they come, go and move on."""
     kept: set[str] = set()
     for line in filter(_STACK.fullmatch, lines):
         if line.startswith("MainThread "):

@@ -113,7 +113,7 @@ def before_a_cluster(
 
 
 def comparable(text: str) -> list[str]:
-    """Give the lines without times and ports; Java's maps have no order, so neither here."""
+    """Return the lines without times and ports; Java's maps have no order, so neither here."""
     for pattern, word in VARYING:
         text = re.sub(pattern, word, text)
     text = re.sub(r"(?<=roperties[=:])(\s*\{)([^}]*)", lambda it: it[1] + _sorted(it[2]), text)

@@ -36,7 +36,7 @@ def body_of(part: Scenario) -> bytes:
 def essence(
     code: int, remark: str | None, ext: dict[str, str], body: bytes, *, request: int
 ) -> dict[str, Any]:
-    """Give what clients can tell apart: neither order nor remarks that say nothing."""
+    """Return what clients can tell apart: neither order nor remarks that say nothing."""
     return {
         "code": code,
         "remark": _NOISE.sub("", remark or ""),

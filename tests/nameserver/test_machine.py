@@ -99,7 +99,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(back=st.integers(1, 4))
     def register_again(self, back: int) -> None:
-        """Say what was said before, as brokers do every 30 s."""
+        """Register again, as brokers do every 30 s."""
         if len(self.said) >= back:
             self.say(*self.said[-back])
 

@@ -169,7 +169,7 @@ async def both(
     ordered: bool = True,
     access: dict[str, Any] | None = None,
 ) -> Half:
-    """Give reads to both brokers and compare; return the one with the lane, closed.
+    """Return reads to both brokers and compare; return the one with the lane, closed.
 
     A refusal overtakes answers that wait for the end of a batch. Where batches differ (a frame is
     cut by the end of a read, or there are more than a first batch has) any order will do.

@@ -15,7 +15,7 @@ def raw(*numbers: int) -> bytes:
 
 
 def arguments(bodies: list[bytes], changed: dict[int, int]) -> tuple[bytes, bytes, bytes, bytes]:
-    """Give bodies with their checksums, some of them changed."""
+    """Return bodies with their checksums, some of them changed."""
     starts, stored, data = [], [], b""
     for number, body in enumerate(bodies):
         starts.append(len(data))

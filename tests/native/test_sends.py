@@ -195,7 +195,7 @@ def posted(opaque: int, number: int = 7, body: bytes = b"x", tail: bytes = b"") 
 
 
 def taken(raw: bytes, start: int, limit: int, waiting: dict[int, Any]) -> Any:
-    """Have both functions hand receipts over; return what the first did, if the other did alike."""
+    """Make both functions hand receipts over; return what the first did, if the other did alike."""
     outcomes = []
     for function in (native.pure["take_receipts"], core.take_receipts):
         left = dict(waiting)
@@ -208,7 +208,7 @@ def taken(raw: bytes, start: int, limit: int, waiting: dict[int, Any]) -> Any:
 
 
 def taken_alone(raw: bytes, waiting: dict[int, Any]) -> Any:
-    """Have the core hand receipts over without the pure function; return what came of it."""
+    """Make the core hand receipts over without the pure function; return what came of it."""
     WINDOW.got.clear()
     freed: list[Any] = []
     count, end = alone("take_receipts", raw, 0, 2**24, dict(waiting), freed)

@@ -34,7 +34,7 @@ def raw(numbers: list[int]) -> bytes:
 
 
 def arguments(found: list[bytes]) -> tuple[bytes, bytes, bytes]:
-    """Give the texts with a gap before each, as in records."""
+    """Return the texts with a gap before each, as in records."""
     data, starts = b"", []
     for text in found:
         data += b"gap"

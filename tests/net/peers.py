@@ -92,7 +92,7 @@ class Raw:
         await asyncio.get_running_loop().sock_sendall(self.socket, data)
 
     async def read(self, size: int = 65536) -> bytes:
-        """Give what is there, or nothing at the end; fail if neither comes."""
+        """Return what is there, or nothing at the end; fail if neither comes."""
         async with asyncio.timeout(10):
             return await asyncio.get_running_loop().sock_recv(self.socket, size)
 

@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 @contextmanager

@@ -32,7 +32,7 @@ def stored(address: str, topic: str) -> list[dict[str, object]]:
 
 
 def told(address: str, topic: str) -> list[Told]:
-    """Give what was said, in any order, without where and when."""
+    """Return what was said, in any order, without where and when."""
     return sorted(
         (row["body"], row["tags"], row["keys"], tuple(row["properties"]))  # type: ignore[misc,arg-type]
         for row in stored(address, topic)

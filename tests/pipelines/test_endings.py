@@ -34,7 +34,7 @@ def runs_spark(process: int) -> bool:
 
 
 def is_over(process: int) -> bool:
-    """Tell whether a process has ended; one that nobody has asked for yet counts."""
+    """Return whether a process has ended; one that nobody has asked for yet counts."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except OSError:

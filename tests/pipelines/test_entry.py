@@ -56,14 +56,14 @@ def guarded(made: Certificates) -> Iterator[mq.Cluster]:
 
 @pytest.fixture
 def entry(guarded: mq.Cluster, made: Certificates, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Give the options that let a command in; the secret is the environment's."""
+    """Return the options that let a command in; the secret is the environment's."""
     monkeypatch.setenv("POCKETMQ_SECRET_KEY", SECRET)
     return ["-n", guarded.address, "--access-key", "root", "--tls-ca", str(made.root)]
 
 
 @pytest.fixture
 def at_hand(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> "SparkSession":
-    """Give commands the session of all tests instead of one of their own."""
+    """Return commands the session of all tests instead of one of their own."""
     monkeypatch.setattr("pocketmq.spark.spark_session", lambda *_, **__: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _: None)
     return spark

@@ -99,7 +99,7 @@ def estates(draw: st.DrawFn) -> Estate:
 
 
 def plain_events(situation: Situation, event: FleetEvent) -> list[Event]:
-    """Say an event of the estate in the words of `pocketmq.balance`, as far as it befalls this group."""
+    """Translate an event of the fleet into the words of `pocketmq.balance`, as far as it befalls this group."""
     match event:
         case Join(member):
             return [] if member in situation.members else [MemberJoined(member)]

@@ -66,7 +66,7 @@ def started(environment: dict[str, str], *commands: list[str]) -> Iterator["subp
 
 
 def without_java(folder: Path) -> dict[str, str]:
-    """Give the environment of a machine where no Java is installed."""
+    """Return the environment of a machine where no Java is installed."""
     tools = folder / "bin"
     tools.mkdir()
     for name in NEEDED.split():
@@ -170,7 +170,7 @@ def test_a_killed_run_is_gone_on_with_and_ctrl_c_ends_the_next_in_order(outcome:
 
 
 def java_of(process: "subprocess.Popen[str]") -> str:
-    """Give the program of the Java that a process has started."""
+    """Return the program of the Java that a process has started."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:

@@ -55,7 +55,7 @@ def strip(value: Any) -> Any:
 
 
 def holds(whole: Any, part: Any) -> bool:
-    """Tell whether everything of `part` is in `whole`, which may have more fields."""
+    """Return whether everything of `part` is in `whole`, which may have more fields."""
     if isinstance(part, dict):
         return isinstance(whole, dict) and all(
             key in whole and holds(whole[key], item) for key, item in part.items()

@@ -204,7 +204,7 @@ def test_hostile_bytes_raise_only_protocol_errors_and_are_never_hoarded(
 
 
 def declared(reader: FrameReader, limit: int) -> int:
-    """Give the size of the frame being held, or the prefix's while that is incomplete."""
+    """Return the size of the frame being held, or the prefix's while that is incomplete."""
     held = bytes(reader.unfinished)
     if len(held) < 8:
         return 8

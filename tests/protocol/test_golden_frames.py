@@ -54,7 +54,7 @@ def test_the_escapes_of_newer_javas_read_the_same() -> None:
 
 
 def _exceptions(data: bytes, command: Command) -> set[int]:
-    """Give the positions of golden JSON bytes that may change without changing the command.
+    """Return the positions of golden JSON bytes that may change without changing the command.
 
     Java passes over keys it does not know, so a key whose value is the one a missing key has, and
     the key and value of the type that the frame's prefix already tells, can be misspelt.

@@ -137,7 +137,7 @@ def reading(header: bytes) -> dict[str, Any] | None:
 
 
 def javas(java: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Give Java's reading in our terms: a null field is none, an invented opaque is 0."""
+    """Return Java's reading in our terms: a null field is none, an invented opaque is 0."""
     if java is None:
         return None
     ext = java["ext"]

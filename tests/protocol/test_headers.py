@@ -238,7 +238,7 @@ def test_codes_are_served_by_whom_java_lets_serve_them(peer: PeerKind) -> None:
 
 
 def captured(frame: dict[str, Any]) -> tuple[int, dict[str, str]]:
-    """Give the code and the ext fields of a captured frame."""
+    """Return the code and the ext fields of a captured frame."""
     if frame["serialize"] == "JSON":
         header = json.loads(frame["header"])
         return header["code"], header.get("extFields") or {}

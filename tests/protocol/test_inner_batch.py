@@ -94,7 +94,7 @@ def test_a_topic_says_whether_it_has_queues_of_batches() -> None:
 
 
 def pulled(offset_delta: int = 0) -> bytes:
-    """Give the records of a pull that began inside of a batch: offsets 7 to 9, then 10."""
+    """Return the records of a pull that began inside of a batch: offsets 7 to 9, then 10."""
     body = encode_batch([BatchEntry(b"a"), BatchEntry(b"b"), BatchEntry(b"c")])
     batch = Record(topic=b"T", body=body, sys_flag=192, queue_offset=7 - offset_delta)
     single = Record(topic=b"T", body=b"d", queue_offset=10 - offset_delta)

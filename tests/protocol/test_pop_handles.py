@@ -23,7 +23,7 @@ def cases(kind: str) -> list[Any]:
 
 
 def key(where: handles.PopQueue | handles.PopPlace) -> str:
-    """Give the key under which Java keeps an entry."""
+    """Return the key under which Java keeps an entry."""
     if isinstance(where, handles.PopPlace):
         return f"{where.mark.value}@qo{where.queue_id}%{where.queue_offset}"
     return f"{where.mark.value}@{where.queue_id}"

@@ -43,7 +43,7 @@ TIME = "20261117T000000Z"
 
 
 def signed(peer: Peer, user: str, secret: str) -> Peer:
-    """Have a client sign its calls as RocketMQ's 5.x clients do."""
+    """Make a client sign its calls as RocketMQ's 5.x clients do."""
     signature = hmac.new(secret.encode(), TIME.encode(), sha1).hexdigest()
     value = f"MQv2-HMAC-SHA1 Credential={user}, SignedHeaders=x-mq-date-time, Signature={signature}"
     peer.metadata = [

@@ -171,7 +171,7 @@ def test_a_proxy_that_dies_while_it_starts_closes_its_clients_and_is_started_aga
 
 
 def kill_while_it_starts() -> list[str]:
-    """Give what was logged of a failed start."""
+    """Return what was logged of a failed start."""
     with ServerProcess(*UP) as cluster:
         idle = cluster.children()
         with socket.create_connection(parse_address(cluster.grpc)) as client:

@@ -16,12 +16,12 @@ def long_works(early_works: object) -> None:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """Give a cluster in this process that all tests share."""
+    """Yield a cluster in this process that all tests share."""
     with Cluster() as running:
         yield running
 
 
 @pytest.fixture
 def topic(cluster: Cluster, request: pytest.FixtureRequest) -> str:
-    """Give a topic of two queues that no other test knows."""
+    """Return a topic of two queues that no other test knows."""
     return cluster.create_topic(f"t-{abs(hash(request.node.nodeid))}", queues=2)

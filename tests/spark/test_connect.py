@@ -18,7 +18,7 @@ for package in ("grpc", "grpc_status", "google.rpc", "pandas"):
 
 
 def connected(folder: Path) -> dict[str, Any]:
-    """Have one client of one server do everything; give what came of it."""
+    """Do everything with one client of one server; return the results."""
     with Cluster(in_process=False) as cluster:
         cluster.create_topic("orders", 2)
         cluster.create_topic("out", 2)

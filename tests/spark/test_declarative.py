@@ -34,7 +34,7 @@ class Seen(NamedTuple):
 
 
 def block(language: str) -> str:
-    """Give the block of the page in a language."""
+    """Return the block of the page in a language."""
     found = re.search(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     assert found is not None
     return found[1]

@@ -25,7 +25,7 @@ USER = {"accessKey": "root", "secretKey": "secret"}
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Give the options that lead to it, a user not among them."""
+    """Yield the options that lead to it, a user not among them."""
     certificates = make_certificates(tmp_path_factory.mktemp("certificates"))
     config: dict[str, Setting] = {
         "tls.server.mode": "enforcing",

@@ -28,7 +28,7 @@ def progress(run: str = "r", name: str | None = "orders to lake", **reached: int
 
 
 def event(**found: Any) -> Any:
-    """Give an event with a progress as Spark's objects have it."""
+    """Return an event with a progress as Spark's objects have it."""
     told = dict(found)
     told["sources"] = [SimpleNamespace(**each) for each in found["sources"]]
     return SimpleNamespace(progress=SimpleNamespace(**told))

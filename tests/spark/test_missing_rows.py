@@ -25,7 +25,7 @@ QUICK = {"retryTimeout": "500ms", "requestTimeout": "30s"}
 
 @pytest.fixture
 def two(tmp_path: Path) -> Iterator[Cluster]:
-    """Give two brokers with a topic of a queue each: 10 messages on the first, 7 on the second."""
+    """Yield two brokers with a topic of a queue each: 10 messages on the first, 7 on the second."""
     with Cluster(brokers=2, data=tmp_path / "data") as running:
         running.create_topic("orders", queues=1)
         send(running, "orders", range(10))
@@ -36,7 +36,7 @@ def two(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def told(error: PySparkException) -> str:
-    """Give what the user reads of an error: no traceback is part of it."""
+    """Return what the user reads of an error: no traceback is part of it."""
     text = str(error)
     assert "Traceback" not in text
     assert 'File "' not in text

@@ -35,7 +35,7 @@ BODIES = [f"{number:03}" for number in range(40)]
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    """Give a cluster of one test, whose broker stores at once what it reads."""
+    """Yield a cluster of one test, whose broker stores at once what it reads."""
     monkeypatch.setattr(moving, "SETTLE", 0.2)
     with Cluster(data=tmp_path / "data") as running:
         yield running
@@ -74,7 +74,7 @@ def writer_to(address: str, topic: str, ledger: Path, **more: str) -> ExactlyOnc
 def struck(
     writer: ExactlyOnceWriter, strike: Callable[[FencedConnection, MessageQueue, bytes], None]
 ) -> ExactlyOnceWriter:
-    """Give a writer whose first move is struck."""
+    """Return a writer whose first move is struck."""
     original = writer.move
 
     def move(query: str, batch: int, decision: BatchDecision) -> BatchMove:

@@ -62,7 +62,7 @@ def _no_sender_is_left() -> Iterator[None]:
 
 
 def writer(address: str, **options: str) -> BatchWriter:
-    """Give a writer as tasks get it."""
+    """Return a writer as tasks get it."""
     options |= {"nameServer": address, "requestTimeout": "30s"}  # killed brokers refuse at once
     made = batch_writer(options, SCHEMA, overwrite=False)
     return pickle.loads(pickle.dumps(made))  # type: ignore[no-any-return]
@@ -73,7 +73,7 @@ def batch(*found: dict[str, Any]) -> pa.RecordBatch:
 
 
 def stored(cluster: Cluster, topic: str) -> list[dict[str, Any]]:
-    """Give what a topic holds, in the order of its queues."""
+    """Return what a topic holds, in the order of its queues."""
     reader = batch_reader({"nameServer": cluster.address, "subscribe": topic}, full_schema())
     found = list(rows(reader, reader.partitions()))
     return sorted(found, key=lambda row: (row["queueId"], row["queueOffset"]))

@@ -40,7 +40,7 @@ BODIES = StructType().add("body", StringType())
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """Give a cluster of these tests' own: they kill what writes to it."""
+    """Yield a cluster of these tests' own: they kill what writes to it."""
     with Cluster() as running:
         yield running
     forget_senders()

@@ -41,7 +41,7 @@ QUEUES = {
 
 
 def batch_of(*rows: dict[str, Any]) -> pa.RecordBatch:
-    """Give rows that have a topic and a body if they do not say otherwise."""
+    """Return rows that have a topic and a body if they do not say otherwise."""
     full = [{"topic": "orders", "body": b"-", **row} for row in rows]
     columns = [
         pa.array([row.get(name) for row in full], SCHEMA.field(name).type) for name in SCHEMA.names

@@ -104,7 +104,7 @@ class Processes:
 
 
 def wait_for(said: Path, text: str) -> str:
-    """Give the line that holds a text."""
+    """Return the line that holds a text."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         for line in said.read_text().splitlines():
@@ -116,7 +116,7 @@ def wait_for(said: Path, text: str) -> str:
 
 @contextmanager
 def standalone(folder: Path) -> Iterator[str]:
-    """Give the address of a master with two workers of one core each."""
+    """Yield the address of a master with two workers of one core each."""
     processes = Processes(folder)
     try:
         listening = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")

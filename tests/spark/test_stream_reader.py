@@ -48,7 +48,7 @@ def through_spark(offset: dict[str, Any]) -> dict[str, Any]:
 
 
 def batch(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[str]:
-    """Give the bodies of a micro-batch, read by a copy as tasks have it."""
+    """Return the bodies of a micro-batch, read by a copy as tasks have it."""
     tasks = reader.partitions(through_spark(start), through_spark(end))
     copy = pickle.loads(pickle.dumps(reader))
     return bodies(copy, pickle.loads(pickle.dumps(tasks)))

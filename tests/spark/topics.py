@@ -30,5 +30,5 @@ def rows(
 def bodies(
     reader: DataSourceReader | DataSourceStreamReader, tasks: Iterable[InputPartition]
 ) -> list[str]:
-    """Give the bodies of tasks as text."""
+    """Return the bodies of tasks as text."""
     return [row["body"].decode() for row in rows(reader, tasks)]

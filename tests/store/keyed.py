@@ -44,7 +44,7 @@ def open_store(
 
 
 def found(store: MessageStore, key: str, *, topic: str = "T", unique: bool = False) -> list[bytes]:
-    """Give the bodies of all messages with a key."""
+    """Return the bodies of all messages with a key."""
     records = store.find_by_key(topic, key, *ALWAYS, 1000, unique=unique)
     return [RecordView(record, 0).stored_body for record in records]
 
@@ -63,7 +63,7 @@ def keys_of(properties: bytes, *, unique: bool) -> set[bytes]:
 def expected(
     store: MessageStore, topic: str, key: str, begin: int, end: int, limit: int, *, unique: bool
 ) -> list[int]:
-    """Give the positions a query must find, by looking at every record of the log."""
+    """Return the positions a query must find, by looking at every record of the log."""
     positions: list[int] = []
     start = store.log.first
     while True:

@@ -54,7 +54,7 @@ def kept(store: MessageStore, queue: QueueIndex | None) -> dict[int, bytes]:
 
 
 def bodies(store: MessageStore, topic: str, queue_id: int = 0) -> list[bytes]:
-    """Give the bodies of a queue that has lost nothing."""
+    """Return the bodies of a queue that has lost nothing."""
     queue = store.queue(topic, queue_id)
     found = kept(store, queue)
     if queue is not None:

@@ -47,7 +47,7 @@ def test_jobs_run_on_one_thread_and_outcomes_on_the_owners() -> None:
 
 
 def flushers() -> set[threading.Thread]:
-    """Give the flushers' threads there are; stores of other tests may have some."""
+    """Return the flushers' threads there are; stores of other tests may have some."""
     return {each for each in threading.enumerate() if each.name == "pocketmq-flusher"}
 
 

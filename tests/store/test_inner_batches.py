@@ -39,7 +39,7 @@ def read(store: MessageStore, offset: int, count: int = 32, size: int = 1 << 20)
 
 
 def firsts(found: QueueRead) -> list[int]:
-    """Give the offsets that the records of a read name."""
+    """Return the offsets that the records of a read name."""
     return [RecordView(bytes(piece), 0).queue_offset for piece in found.pieces]
 
 

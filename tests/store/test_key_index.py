@@ -105,7 +105,7 @@ def test_colliding_keys_are_chosen_for_the_real_modulus(store: MessageStore) -> 
 
 
 def _twins() -> tuple[str, str]:
-    """Give two readable keys with the same remainder."""
+    """Return two readable keys with the same remainder."""
     start = int.from_bytes(b"aaaaaaaa")
     for step in range(1, 1_000_000):
         raw = (start + step * MODULUS).to_bytes(8)

@@ -20,7 +20,7 @@ NEVER = StoreOptions(retention=72 * 3600.0, delete_hours=(4,))
 
 
 def files(*ages_in_hours: float | None, size: int = MB) -> list[retention.LogFile]:
-    """Give files that were closed so long ago."""
+    """Return files that were closed so long ago."""
     return [
         retention.LogFile(
             number * size, size, None if age is None else NOW_MS - round(age * HOUR_MS)
@@ -37,7 +37,7 @@ def planned(
     used: float = 0.5,
     asked: bool = False,
 ) -> list[tuple[int, retention.Reason]]:
-    """Give the numbers of the files that go, with the reasons."""
+    """Return the numbers of the files that go, with the reasons."""
     conditions = retention.Conditions(now_ms=NOW_MS, hour=hour, disk_used=used, asked=asked)
     return [(drop.start // MB, drop.reason) for drop in retention.plan(kept, options, conditions)]
 

@@ -28,14 +28,14 @@ class Run:
 
 @pytest.fixture
 def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Give a pytest that finds the plugin, and those of all other packages, by itself."""
+    """Return a pytest that finds the plugin, and those of all other packages, by itself."""
     monkeypatch.setenv("PYTHONPATH", CLIENT)  # for the tests' own client
     return Run(pytester)
 
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Give a pytest that loads the plugin alone: to look for others takes longer than most tests."""
+    """Return a pytest that loads the plugin alone: finding others takes longer than most tests."""
     monkeypatch.setenv("PYTHONPATH", CLIENT)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     return Run(pytester, "pocketmq.testing.plugin")

@@ -174,7 +174,7 @@ async def comes_to_rest(world: World) -> None:
 
 
 def _unrest(world: World) -> dict[str, object]:
-    """Say what is not as it should be."""
+    """Return what is not as it should be."""
     found = {
         "without one owner": world.misplaced(),
         "unseen": world.unseen()[:5],

@@ -40,7 +40,7 @@ class StickyWorld(World):
         done.add(message.queue_offset)
 
     def fair_shares(self) -> dict[str, set[MessageQueue]]:
-        """Give what members have, if that is even."""
+        """Return what members have, if that is even."""
         shares = {member.name: member.queues() for member in self.members}
         counts = [len(queues) for queues in shares.values()]
         assert max(counts) - min(counts) <= 1, shares

@@ -93,7 +93,7 @@ class HardSchedule(Schedule):
             ]
 
     async def _seek(self) -> None:
-        """Have a member begin a queue anew, at any place before."""
+        """Make a member start a queue again, at any place before."""
         world = self._world
         assert isinstance(world, HardWorld)
         held = [(who, queue) for who in world.members for queue in sorted(who.queues(), key=str)]

@@ -70,7 +70,7 @@ class SeekingSchedule(Schedule):
         member.tasks.spawn(seek(), "seek")
 
     async def _reset(self) -> None:
-        """Have all members go back to the beginning, as brokers tell them to."""
+        """Reset all members to the first offset, as brokers request it."""
         self._note("reset")
         for person in self._world.members:
             member = person.consumer._life.current

@@ -77,7 +77,7 @@ class House:
         self._watch_offsets(broker.state.offsets)
 
     def _watch_offsets(self, table: ConsumerOffsetTable) -> None:
-        """Have the world see every offset that is stored, at once; first those of before."""
+        """Show the world every offset as it is stored; first those of before."""
         commit, stored = table.commit, self._world.stored
 
         def watched(group: str, topic: str, queue_id: int, offset: int) -> None:
@@ -91,7 +91,7 @@ class House:
         vars(table)["commit"] = watched
 
     def queue_ids(self) -> range:
-        """Give the queues that the broker has; none while it is dead."""
+        """Return the queues that the broker has; none while it is dead."""
         if self.broker is None:
             return range(0)
         config = self.broker.state.topics.get(TOPIC)
@@ -147,7 +147,7 @@ class Person:
         await self.consumer.close(0.0)
 
     async def lose_network(self, *, for_good: bool = False) -> None:
-        """Have all connections reset, and get no new ones if it is for good."""
+        """Reset all connections; if it is for good, there are no new ones."""
         dialer = self.consumer.session._dialer
         for connection in list(dialer.connections):
             connection.abort()
@@ -155,7 +155,7 @@ class Person:
             await dialer.close(0)
 
     def lose_broker(self, address: str) -> None:
-        """Have the connection to one broker reset, and get no new one before `find_broker`."""
+        """Reset the connection to one broker; there is no new one before `find_broker`."""
         session = self.consumer.session
         dialer = session._dialer
         own = dialer._dial
@@ -173,7 +173,7 @@ class Person:
         del self.consumer.session._dialer._dial
 
     def queues(self) -> set[MessageQueue]:
-        """Give what it holds."""
+        """Return what it holds."""
         return set(self.consumer.assignment().get(TOPIC, ()))
 
 
@@ -244,7 +244,7 @@ class World:
     # What members do
 
     async def join(self) -> Person:
-        """Have one more member."""
+        """Start one more member."""
         self._joined += 1
         person = Person(self, self._joined, self.settings)
         self.members.append(person)
@@ -282,7 +282,7 @@ class World:
     # What must be true at rest
 
     def all_queues(self) -> set[MessageQueue]:
-        """Give every queue that brokers have."""
+        """Return every queue that brokers have."""
         return {
             MessageQueue(TOPIC, house.name, number)
             for house in self.houses
@@ -290,7 +290,7 @@ class World:
         }
 
     def misplaced(self) -> dict[MessageQueue, list[str]]:
-        """Give each queue that has not exactly one owner, with those it has."""
+        """Return each queue that has not exactly one owner, with those it has."""
         owners: dict[MessageQueue, list[str]] = {queue: [] for queue in self.all_queues()}
         for member in self.members:
             for queue in member.queues():
@@ -298,7 +298,7 @@ class World:
         return {queue: names for queue, names in owners.items() if len(names) != 1}
 
     def fair_shares(self) -> dict[str, set[MessageQueue]]:
-        """Give what the strategy says each member holds."""
+        """Return what the strategy says each member holds."""
         strategy = strategy_by_name(str(self.settings["strategy"]))
         queues = self.all_queues()
         ids = {member.consumer.session.client_id: member.name for member in self.members}
@@ -308,11 +308,11 @@ class World:
         }
 
     def unseen(self) -> list[str]:
-        """Give the acknowledged messages that nobody handled."""
+        """Return the acknowledged messages that nobody handled."""
         return [key for key in self.sent if key not in self.seen]
 
     def offsets(self) -> dict[MessageQueue, int]:
-        """Give the offsets that brokers have stored, as they say themselves."""
+        """Return the offsets that brokers have stored, as they say themselves."""
         return {
             MessageQueue(TOPIC, house.name, queue_id): offset
             for house in self.houses
@@ -321,7 +321,7 @@ class World:
         }
 
     def lagging(self) -> dict[MessageQueue, tuple[int | None, int]]:
-        """Give the queues whose stored offset is not their end, with both."""
+        """Return the queues whose stored offset is not their end, with both."""
         found = {}
         for house in self.houses:
             assert house.broker is not None

@@ -53,7 +53,7 @@ def plan(profile: Profile = V5, mode: SendMode = SYNC, **options: object) -> Sen
 def after(
     plan: SendPlan, *outcomes: SendReceipt | errors.MQError | None, elapsed: float = 0.5
 ) -> tuple[tuple[Feedback, ...], Action]:
-    """Give the decision after the last of some tries that all went to `QUEUE` and took 0.2 s."""
+    """Return the decision after the last of some tries that all went to `QUEUE` and took 0.2 s."""
     attempts = retry.SendAttempts()
     for outcome in outcomes:
         decision = retry.next_step(plan, attempts, retry.TryEnded(QUEUE, 0.2, outcome), elapsed)

@@ -22,7 +22,7 @@ def _all_rows() -> tuple[Row, ...]:
 
 
 def rows(kind: str) -> list[Row]:
-    """Give the rows of one kind, of both client lines."""
+    """Return the rows of one kind, of both client lines."""
     return [row for row in _all_rows() if row["kind"] == kind]
 
 
@@ -32,5 +32,5 @@ def queues_of(brokers: list[tuple[str, int]]) -> list[MessageQueue]:
 
 
 def named(queue: MessageQueue) -> list[Any]:
-    """Give a queue as the rows have it."""
+    """Return a queue as the rows have it."""
     return [queue.broker_name, queue.queue_id]

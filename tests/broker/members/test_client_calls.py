@@ -26,7 +26,7 @@ async def join(peer: Client, group: str = "G", client_id: str = "c1", version: i
 
 
 async def questioned(peer: Client, code: int) -> Command:
-    """Give the next question of a code; clients are also told of changes in their group."""
+    """Return the next question of a code; clients are also told of changes in their group."""
     while True:
         question = await peer.question()
         if question.code == code:

@@ -40,7 +40,7 @@ def members(desk: Desk, group: str) -> list[str]:
 
 
 def woken(wire: Wire) -> list[str]:
-    """Give the groups a client was told about since the last time."""
+    """Return the groups a client was told about since the last time."""
     pushed = wire.take()
     assert all(push.code == Code.NOTIFY_CONSUMER_IDS_CHANGED and push.is_oneway for push in pushed)
     return [

@@ -21,7 +21,7 @@ def shown(**settings: Any) -> Any:
 
 
 def steps(text: str, name: str, **labels: str) -> dict[str, float | None]:
-    """Give the cumulative counts of a histogram whose steps hold anything new."""
+    """Return the cumulative counts of a histogram whose steps hold anything new."""
     bounds = [
         line.split('le="')[1].split('"')[0]
         for line in text.splitlines()

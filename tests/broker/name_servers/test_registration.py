@@ -51,7 +51,7 @@ async def broker_at(
 
 
 async def route(asked: Client, topic: str) -> dict[str, Any] | None:
-    """Give a topic's route as JSON, or None if there is none."""
+    """Return a topic's route as JSON, or None if there is none."""
     answer = await asked.ask(ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"})
     assert answer.code in (0, 17)
     found: dict[str, Any] | None = json.loads(answer.body) if answer.code == 0 else None
@@ -66,7 +66,7 @@ def topic_fields(topic: str, **fields: str) -> dict[str, str]:
 
 
 async def routed(asked: Client, topic: str, step: float = 0.0) -> dict[str, Any]:
-    """Give a topic's route as soon as there is one; each look lets `step` seconds pass."""
+    """Return a topic's route as soon as there is one; each look lets `step` seconds pass."""
     for _ in range(5000):
         found = await route(asked, topic)
         if found is not None:

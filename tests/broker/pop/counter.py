@@ -24,7 +24,7 @@ class Got(NamedTuple):
 
 
 def serving(broker: Broker) -> Pops:
-    """Give a broker's pops, begun if nobody has asked for any."""
+    """Return a broker's pops, begun if nobody has asked for any."""
     if broker.state.pops is None:
         start_popping(broker.state)
     assert isinstance(broker.state.pops, Pops)

@@ -48,7 +48,7 @@ def caller(address: Address) -> Iterator[Caller]:
 
 
 def stored(caller: Caller, answer: Command) -> Record:
-    """Give the message that was just stored, looked up by its id."""
+    """Return the message that was just stored, looked up by its id."""
     assert answer.code == 0, answer.remark
     view = caller.ask(VIEW, {"offset": str(position(answer))})
     assert view.code == 0

@@ -50,7 +50,7 @@ def hour_of(moment: float) -> int:
 
 
 def until(hour: int, now: float) -> float:
-    """Give the seconds until it is that hour."""
+    """Return the seconds until it is that hour."""
     wait = 0.0
     while hour_of(now + wait) != hour:
         wait += HOUR / 4

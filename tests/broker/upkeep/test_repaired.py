@@ -26,7 +26,7 @@ async def fill(path: Path) -> None:
 
 
 async def bodies(path: Path) -> tuple[list[bytes], str | None]:
-    """Give what the topic holds after the delays, and how far the group was at the start."""
+    """Return what the topic holds after the delays, and how far the group was at the start."""
     clock = LoopClock()
     async with running(path, clock) as (_, address):
         async with client(address) as peer:

@@ -30,7 +30,7 @@ def popped() -> list[ReceivedMessage]:
 
 
 def settle(batches: WrappedBatches, *handles: PopHandle) -> list[int | None]:
-    """Give the offsets that are acknowledged to the broker."""
+    """Return the offsets that are acknowledged to the broker."""
     found = batches.settle([("orders", handle) for handle in handles])
     return [handle.queue_offset for _, handle in found]
 

@@ -25,7 +25,7 @@ class Turns:
         self._patience = patience  # seconds in all for members that hold no pops
 
     def push_consumers_pop(self) -> None:
-        """Have push consumers of the group pop any queue."""
+        """Make push consumers of the group pop any queue."""
         mode = assignment.RequestMode(
             topic=self.name,
             consumer_group=self.name,

@@ -33,7 +33,7 @@ def refuses(code: int, remark: str = "no") -> Say:
 
 
 def silent(_: Command) -> None:
-    """Say nothing."""
+    """Print nothing."""
 
 
 class TestBroker(Scripted):

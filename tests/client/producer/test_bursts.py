@@ -27,7 +27,7 @@ SOURCES = str(Path(pocketmq.__file__).parent)
 
 
 async def ready(on: Stage) -> None:
-    """Have connections to both brokers and templates of all queues; the first queue is next."""
+    """Make connections to both brokers and templates of all queues; the first queue is next."""
     await on.begin_with(0)
     for _ in range(4):
         await on.producer.send(Message("orders", b"x"))

@@ -19,7 +19,7 @@ COMMIT, UNKNOWN = TransactionState.COMMIT, TransactionState.UNKNOWN
 
 
 async def ask(on: Stage, offset: int = 0x457, group: str = "shop", topic: str = "orders") -> None:
-    """Have broker-a ask, as Java's does: one way, with the half message."""
+    """Make broker-a check back, as Java's does: one way, with the half message."""
     broker = on.brokers["broker-a"]
     await until(lambda: broker.open, "a connection")
     properties = {"PGROUP": group, "UNIQ_KEY": f"M{offset}", "TRAN_MSG": "true", "TAGS": "paid"}

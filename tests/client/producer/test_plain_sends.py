@@ -66,7 +66,7 @@ SAYS: dict[str, Say | Callable[[TestBroker], Say]] = {
 
 
 async def ready(on: Stage) -> None:
-    """Have connections to both brokers, and let the first queue be next."""
+    """Make connections to both brokers, and let the first queue be next."""
     await on.begin_with(0)
     for _ in range(4):
         await on.producer.send(MESSAGE)

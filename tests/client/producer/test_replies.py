@@ -27,7 +27,7 @@ async def asked(on: Stage) -> dict[str, str]:
 
 
 async def push(on: Stage, number: str, body: bytes = b"42 EUR") -> Command:
-    """Have the broker hand a reply on, and give the client's answer."""
+    """Make the broker pass a reply on, and return the client's response."""
     header = PushReplyRequest(
         producer_group="repliers",
         topic="c_REPLY_TOPIC",

@@ -41,7 +41,7 @@ def topic(name: str | None = "T", **fields: str | None) -> Step:
 
 
 def config(name: str, **fields: Any) -> dict[str, Any]:
-    """Give a topic as a list of topics carries it."""
+    """Return a topic as a list of topics carries it."""
     base = {
         "attributes": {},
         "order": False,
@@ -501,7 +501,7 @@ def listen(peers: list[Peer]) -> None:
 
 
 def told(answer: Command) -> dict[str, Any]:
-    """Give an answer as it is kept: a JSON body as a value, other bodies not at all."""
+    """Return an answer as it is kept: a JSON body as a value, other bodies not at all."""
     try:
         body = json.loads(answer.body) if answer.body else None
     except ValueError:

@@ -209,12 +209,12 @@ def sends_to_retry_topics() -> Iterator[Step]:
 
 
 def questions() -> list[Step]:
-    """Give every step, in order."""
+    """Return every step, in order."""
     return [*delays(), *backs(), *sends_to_retry_topics()]
 
 
 def place_of(answer: Command) -> int | None:
-    """Give where the log holds what an answer speaks of, if it was stored."""
+    """Return where the log holds what an answer speaks of, if it was stored."""
     identity = (answer.ext or {}).get("msgId")
     return None if identity is None else int(identity.split(",")[0][-16:], 16)
 
@@ -226,7 +226,7 @@ def answer_of(
     places: dict[str, int],
     ids: dict[str, str],
 ) -> Step:
-    """Give what an answer says, without what differs from broker to broker.
+    """Return what an answer says, without what differs from broker to broker.
 
     `shown` is the record that was stored, if the step asks for it. Places and ids of messages that
     later steps speak of are noted under the step's name.

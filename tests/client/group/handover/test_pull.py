@@ -153,7 +153,7 @@ async def test_a_queue_moves_only_when_what_was_polled_last_is_done() -> None:
 
 
 async def _give(consumer: PullConsumer) -> None:
-    """Have the only queue stopped, as if another member had claimed it."""
+    """Stop the only queue, as if another member had claimed it."""
     member = consumer._life.member
     assert member is not None
     assert member.sticky is not None

@@ -49,7 +49,7 @@ class Desk:
         return await self.commits.read(QUEUE)
 
     async def give(self) -> None:
-        """Have the queue given away, up to where its next owner is told."""
+        """Give the queue away, up to where its next owner is notified."""
         self.queues.stop_starting(do.StopStarting(QUEUE))
         await until(lambda: bool(self.reports), "the answer")
 
