@@ -127,7 +127,7 @@ async def test_a_queue_that_is_given_away_is_not_sought_or_reset() -> None:
         await a.consumer.commit()
         await a.give()
         a.queues.fence(QUEUE)
-        with pytest.raises(InvalidInput, match="given"):
+        with pytest.raises(InvalidInput, match="being handed over"):
             await a.consumer.seek(QUEUE, 8)
         await a.member.reset_offsets("orders", {QUEUE: 8})
         assert a.held.position.consume_offset == 4
@@ -143,7 +143,7 @@ async def test_a_seek_that_asks_while_the_queue_is_given_away_comes_too_late() -
         seeking = asyncio.create_task(a.consumer.seek(QUEUE, 8))
         await asyncio.sleep(0)
         a.queues.stop_starting(do.StopStarting(QUEUE))
-        with pytest.raises(InvalidInput, match="given"):
+        with pytest.raises(InvalidInput, match="being handed over"):
             await seeking
         await until(lambda: a.reports == [events.StartingStopped(QUEUE, 0)], "the answer")
 
