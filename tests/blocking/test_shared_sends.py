@@ -221,7 +221,7 @@ class Watch:
 
 
 @pytest.mark.parametrize("chosen", [False, True])
-def test_what_threads_submit_is_stored_once_each_in_their_order(
+def test_what_threads_submit_is_stored_once_each_in_order_if_chosen(
     cluster: Cluster, topic: str, chosen: bool
 ) -> None:
     watch, futures = Watch(), {}
@@ -244,13 +244,12 @@ def test_what_threads_submit_is_stored_once_each_in_their_order(
     assert sorted(found.values()) == sorted(futures)
     assert sum(watch.sizes) == 2000
     assert len(watch.sizes) < 1000
-    for worker in range(4):
-        mine = [place(futures[b"%d-%05d" % (worker, n)].result()) for n in range(500)]
-        for queue in {each[:2] for each in mine}:
-            offsets = [each[2] for each in mine if each[:2] == queue]
-            assert offsets == sorted(offsets)
-        if chosen:
+    # Otherwise batches of one queue may overtake each other: docs/how-to/send-many-messages.md.
+    if chosen:
+        for worker in range(4):
+            mine = [place(futures[b"%d-%05d" % (worker, n)].result()) for n in range(500)]
             assert len({each[:2] for each in mine}) == 1
+            assert mine == sorted(mine)
 
 
 def test_sends_of_many_threads_share_when_asked(cluster: Cluster, topic: str) -> None:
