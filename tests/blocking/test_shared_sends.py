@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 import weakref
+from collections.abc import Iterable
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -208,20 +209,28 @@ def place(receipt: SendReceipt) -> Place:
 
 
 class Watch:
-    """Counts requests."""
+    """Notes the messages of each request."""
 
     def __init__(self) -> None:
-        self.sizes: list[int] = []
+        self.requests: list[list[bytes]] = []
+
+    @property
+    def sizes(self) -> list[int]:
+        return [len(bodies) for bodies in self.requests]
 
     def before_send(self, context: SendContext) -> None:
-        self.sizes.append(len(context.messages))
+        self.requests.append([each.body for each in context.messages])
 
     def after_send(self, context: SendContext) -> None:
         pass
 
 
+def of_worker(worker: int, bodies: Iterable[bytes]) -> list[bytes]:
+    return [body for body in bodies if body.startswith(b"%d-" % worker)]
+
+
 @pytest.mark.parametrize("chosen", [False, True])
-def test_what_threads_submit_is_stored_once_each_in_order_if_chosen(
+def test_what_threads_submit_is_stored_once_each_in_their_order(
     cluster: Cluster, topic: str, chosen: bool
 ) -> None:
     watch, futures = Watch(), {}
@@ -244,12 +253,19 @@ def test_what_threads_submit_is_stored_once_each_in_order_if_chosen(
     assert sorted(found.values()) == sorted(futures)
     assert sum(watch.sizes) == 2000
     assert len(watch.sizes) < 1000
-    # Otherwise batches of one queue may overtake each other: docs/how-to/send-many-messages.md.
-    if chosen:
+    spots = {body: place(future.result()) for body, future in futures.items()}
+    for bodies in watch.requests:
+        broker, queue, first = spots[bodies[0]]
+        stored = [spots[body] for body in bodies]
+        assert stored == [(broker, queue, first + at) for at in range(len(bodies))]
         for worker in range(4):
-            mine = [place(futures[b"%d-%05d" % (worker, n)].result()) for n in range(500)]
-            assert len({each[:2] for each in mine}) == 1
+            mine = of_worker(worker, bodies)
             assert mine == sorted(mine)
+    # Without a choice, batches may overtake each other: docs/how-to/send-many-messages.md.
+    for worker in range(4 if chosen else 0):
+        mine = of_worker(worker, sorted(spots, key=spots.__getitem__))
+        assert len({spots[body][:2] for body in mine}) == 1
+        assert mine == sorted(mine)
 
 
 def test_sends_of_many_threads_share_when_asked(cluster: Cluster, topic: str) -> None:
