@@ -26,6 +26,9 @@ ASKED_FIRST = {
     *("deleteUser", "deleteAcl"),
 }
 """Commands that ours does not carry out unasked."""
+MOVING = ("statsAll", "brokerStatus", "clusterList")
+"""Commands whose figures change by themselves: counts over a minute until there is an hour to count
+over, and what is not flushed yet."""
 VARYING = (
     (r"\b20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,:]\d{3})?", "TIME"),
     (r"(?<![\w.])20\d{12,15}\b", "TIME"),  # not what follows a decimal point
@@ -73,11 +76,11 @@ class Tools:
     ) -> tuple[list[str], list[str]]:
         """Return what Java's tool says and what ours does; Java's may call the command otherwise.
 
-        What a topic got is counted over a minute until there is an hour to count over. Such counts
-        fall meanwhile, so both are asked again unless Java's tool says the same afterwards.
+        Where figures change by themselves, both are asked again unless Java's tool says the same
+        afterwards.
         """
         theirs, ours = self.theirs(old or command), self.ours(capsys, command)
-        while command.startswith("statsAll") and (later := self.theirs(old or command)) != theirs:
+        while command.startswith(MOVING) and (later := self.theirs(old or command)) != theirs:
             theirs, ours = later, self.ours(capsys, command)
         return theirs, ours
 
