@@ -46,7 +46,7 @@ class JsonCodec:
     def decode(self, body: bytes, kind: Any) -> Any:
         """Return the value of a JSON text; raises `ValueError` if it is not one of that type.
 
-        Raises `NotImplementedError` for a type that JSON has no form for.
+        Raises `NotImplementedError` for a type that it does not support.
         """
         if hasattr(kind, "model_validate_json"):
             return kind.model_validate_json(body)  # pydantic's ValidationError is a ValueError
@@ -87,11 +87,16 @@ def _simplified(value: Any) -> Any:
     """Return a pydantic model as a dictionary that msgspec can write."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
-    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
+    raise _unsupported(type(value))
 
 
 def _restored(kind: Any, value: Any) -> Any:
     """Return the pydantic model, inside another type, of a decoded dictionary."""
     if hasattr(kind, "model_validate"):
         return kind.model_validate(value)
-    raise NotImplementedError(f"{kind!r} cannot be represented in JSON")
+    raise _unsupported(kind)
+
+
+def _unsupported(kind: Any) -> NotImplementedError:
+    """Return the error by which a hook tells msgspec, and `decode` its caller, of a wrong type."""
+    return NotImplementedError(f"JsonCodec does not support {getattr(kind, '__name__', kind)}")
