@@ -91,7 +91,7 @@ def test_a_directory_that_takes_no_file_is_told(tmp_path: Path) -> None:
         listening.write_ports(tmp_path / "file", {})
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not allow it")
+@pytest.mark.skipif(sys.platform != "linux", reason="ports are held on Linux alone, see `HeldPort`")
 def test_a_held_port_is_nobodys_but_a_servers_that_is_told_it() -> None:
     held, port = listening.HeldPort(), free_port()
     held.hold("127.0.0.1", port)

@@ -76,7 +76,8 @@ class Directory:
         try:
             self.verify()
         except StoreFailed as error:
-            log.error("store failed, refusing all messages: %s", error)  # noqa: TRY400 - no fault of the code
+            # Without a traceback: the directory was moved or removed, no code failed.
+            log.error("store failed, refusing all messages: %s", error)  # noqa: TRY400 - see above
             return error
         return None
 
