@@ -7,19 +7,18 @@ has looked at yet, `again` one that is being watched; both until its data stands
 """
 
 import re
-import shutil
 import subprocess
 import time
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
+from tests.dashboard.chromium import MISSING, found_chromium
 from tests.server_process import POCKETMQ, ServerProcess
 
 from benchmarks._estate import LARGE, Estate
 
 TOPICS, GROUPS, CLIENTS = 500, 300, 1000
 BAR = 2.0
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # path -> the table whose rows make the page ready, or None
 PAGES = {
     "/": "Brokers",
@@ -35,9 +34,9 @@ PAGES = {
 
 
 def main() -> None:
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    found = found_chromium()
     if found is None:
-        print("no Chromium is installed")
+        print(MISSING)
         return
     with (
         ServerProcess("up", "--port", "0", "--brokers", "2") as cluster,

@@ -5,7 +5,6 @@ them; then takes each picture of `PICTURES`. Needs Chromium on the path, as the 
 """
 
 import base64
-import shutil
 import subprocess
 import sys
 import threading
@@ -18,15 +17,12 @@ from playwright.sync_api import CDPSession, Page, ViewportSize, sync_playwright
 
 import pocketmq as mq
 
-IMAGES = Path(__file__).parents[1] / "docs" / "images"
-CHROMIUM = (
-    "chromium-headless-shell",
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "chrome",
-)
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.dashboard.chromium import MISSING, found_chromium  # noqa: E402
+
+IMAGES = ROOT / "docs" / "images"
 SIZE: ViewportSize = {"width": 1440, "height": 1600}
 QUALITY = 90
 
@@ -118,14 +114,14 @@ def save(session: CDPSession, name: str) -> None:
     taken = session.send("Page.captureScreenshot", asked)
     file = IMAGES / f"{name}.webp"
     file.write_bytes(base64.b64decode(taken["data"]))
-    print(f"{file.relative_to(IMAGES.parents[1])}  {file.stat().st_size // 1024} KiB")
+    print(f"{file.relative_to(ROOT)}  {file.stat().st_size // 1024} KiB")
 
 
 def main() -> int:
     """Take all pictures."""
-    browser = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    browser = found_chromium()
     if browser is None:
-        print(f"screenshots: none of {', '.join(CHROMIUM)} is on the path", file=sys.stderr)
+        print(f"screenshots: {MISSING}", file=sys.stderr)
         return 1
     with mq.Cluster(brokers=2) as cluster:
         cluster.create_topic("orders", queues=8)

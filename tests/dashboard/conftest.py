@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,17 +21,10 @@ from playwright.sync_api import (
 )
 
 import pocketmq as mq
+from tests.dashboard.chromium import MISSING, found_chromium
 from tests.dashboard.shop import Shop
 from tests.server_process import CommandProcess, wait_for
 
-CHROMIUM = (
-    "chromium-headless-shell",  # the same engine without windows: a third less processor time
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "chrome",
-)
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -187,9 +179,9 @@ class Viewer:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Start a browser. While it runs, no other event loop can: what needs one comes before."""
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    found = found_chromium()
     if found is None:
-        pytest.skip(f"no browser is installed: none of {', '.join(CHROMIUM)} is on the path")
+        pytest.skip(MISSING)
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=found, args=FLAGS, headless=True)
         yield started
