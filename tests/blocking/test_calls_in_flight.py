@@ -7,7 +7,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from pocketmq.blocking import calls_in_flight
 from pocketmq.blocking.calls_in_flight import CallsInFlight
 from pocketmq.blocking.connection import BlockingConnection
 from pocketmq.blocking.connection_pool import MOST
@@ -18,12 +17,9 @@ from tests.blocking.peers import peer
 from tests.ports import free_port
 from tests.server_process import wait_for
 
+pytestmark = pytest.mark.usefixtures("no_check_hides_a_lost_wake_up")
+
 LATE = 10
-
-
-@pytest.fixture(autouse=True)
-def _no_check_hides_a_lost_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls_in_flight, "_CHECK_INTERVAL", 1000.0)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_co
 import pytest
 
 from pocketmq import Message, SendReceipt, SendStatus
-from pocketmq.blocking import calls_in_flight
 from pocketmq.blocking.submitting import SubmittedSend, SubmitWindow
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.window import ByteBudget
@@ -16,6 +15,8 @@ from pocketmq.model import MessageQueue
 from tests.own_time import own_time
 from tests.server_process import wait_for
 
+pytestmark = pytest.mark.usefixtures("no_check_hides_a_lost_wake_up")
+
 RECEIPT = SendReceipt(
     status=SendStatus.SEND_OK,
     message_id="1",
@@ -23,11 +24,6 @@ RECEIPT = SendReceipt(
     queue=MessageQueue("t", "b", 0),
     queue_offset=0,
 )
-
-
-@pytest.fixture(autouse=True)
-def _no_check_hides_a_lost_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls_in_flight, "_CHECK_INTERVAL", 1000.0)
 
 
 def try_enter(window: SubmitWindow, size: int) -> bool:
