@@ -74,3 +74,30 @@ def test_the_right_to_a_group_is_enough_for_one_that_never_had_a_member(
         code, out, err = desk.ends("consumerConnection", "-g", "others")
         assert (code, out) == (5, "")
         assert "no permission to access Group:others" in err
+
+
+def test_a_broker_that_refuses_responded_and_the_others_are_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config: dict[str, Setting] = {
+        "authenticationEnabled": True, "authorizationEnabled": True, "initAuthenticationUser": ROOT
+    }  # fmt: skip
+    monkeypatch.setenv("POCKETMQ_ACCESS_KEY", "root")
+    monkeypatch.setenv("POCKETMQ_SECRET_KEY", "secret")
+    with Cluster(brokers=2, config=config) as cluster:
+        desk = Desk(cluster, capsys)
+        knows, refuses = desk.brokers["broker-0"], desk.brokers["broker-1"]
+        for line in (
+            f"createUser -b {knows} -u ann -p ann-password",
+            f"createAcl -b {knows} -s User:ann -r Cluster:* -a Get -d Allow",
+        ):
+            assert desk.ends(*line.split())[0] == 0, line
+        monkeypatch.setenv("POCKETMQ_ACCESS_KEY", "ann")
+        monkeypatch.setenv("POCKETMQ_SECRET_KEY", "ann-password")
+        code, out, err = desk.ends("brokerStatus", "-c", "DefaultCluster")
+    assert code == 6
+    assert knows in out
+    assert refuses not in out
+    assert err.startswith(f"pocketmq: error from broker-1 at {refuses}: ")
+    assert "ann" in err
+    assert err.count("\n") == 1
