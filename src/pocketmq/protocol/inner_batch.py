@@ -22,8 +22,6 @@ MOST_MESSAGES = 32767
 """Messages of an inner batch: Java reads their number as a signed 16-bit one."""
 
 _NUMBER = property_names.INNER_NUM.encode()
-IN_BATCH = _NUMBER + b"\x01"
-"""What the properties of every inner batch contain: those of most records are not looked into."""
 _MOST_DIGITS = 5
 _ENTRY: Callable[[bytes, int], tuple[int, int]] = struct.Struct(">i12xi").unpack_from
 _LENGTH: Callable[[bytes, int], tuple[int]] = struct.Struct(">h").unpack_from

@@ -24,7 +24,8 @@ import msgspec
 from pocketmq.errors import StoreCorrupt
 from pocketmq.protocol import RecordView, tags_code
 from pocketmq.protocol.batch import ENTRY_OVERHEAD
-from pocketmq.protocol.inner_batch import IN_BATCH, batch_size
+from pocketmq.protocol.inner_batch import INNER_BATCH, batch_size
+from pocketmq.protocol.record_scan import FLAG_BYTE
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.inner_batches import place_batch_entries
 from pocketmq.store.log_scan import SegmentScan
@@ -154,7 +155,7 @@ class _Recovery:
                 else:
                     tag = place.learn(text)
                 queue, count = place.queue, 0
-                if IN_BATCH in text:
+                if view[position - base + FLAG_BYTE] & INNER_BATCH:
                     count = batch_size(RecordView(view, position - base))
                 if not count and queue is not None and queue_offset == queue.next_offset:
                     queue.append(position, size, tag)

@@ -18,7 +18,7 @@ from pocketmq.errors import StoreCorrupt
 from pocketmq.model import TopicConfig
 from pocketmq.model.names import is_system_topic
 from pocketmq.protocol import RecordView, encode_body
-from pocketmq.protocol.inner_batch import IN_BATCH, batch_size
+from pocketmq.protocol.inner_batch import batch_size
 from pocketmq.store.check_metadata import SeenMetadata, read_metadata
 from pocketmq.store.check_values import NO_FORMATS, Findings, StoredFormats, WaitsFor
 from pocketmq.store.checking import LogReader, locked
@@ -147,8 +147,8 @@ def read_lives(
     """
     lives: dict[str, TopicLife] = {}
     for record in records:
-        position, size, queue_id, offset, _, topic, text = record
-        count = max(batch_size(view(record)), 1) if IN_BATCH in text else 1
+        position, size, queue_id, offset, _, topic, _ = record
+        count = max(batch_size(view(record)), 1)
         life = lives.setdefault(topic.decode("utf-8", "replace"), TopicLife())
         life.see(queue_id, offset, (position, position + size), count)
     for name, life in lives.items():
