@@ -14,6 +14,7 @@ import msgspec
 
 from pocketmq.broker.access.addresses import AddressPattern, parse_pattern
 from pocketmq.broker.access.needs import ANYBODY, Need
+from pocketmq.broker.access.needs_by_code import AllowedRequests
 from pocketmq.broker.access.rules import Action, ResourceKind
 from pocketmq.errors import InvalidInput, ResponseCode, ServerError, server_error
 from pocketmq.model.names import TRACE_TOPIC, is_retry_topic, retry_topic
@@ -25,7 +26,6 @@ from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 _EXCEPTION = "org.apache.rocketmq.acl.common.AclException"
 _SHORTEST = 7
 UNBOUND = "the signature is not bound to the request code, which requireSignedCode asks for"
-_REMEMBERED = 10_000
 _JAVA_ADMIN = frozenset(
     {Code.UPDATE_AND_CREATE_TOPIC, Code.UPDATE_BROKER_CONFIG, Code.DELETE_TOPIC_IN_BROKER}
     | {Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, Code.DELETE_SUBSCRIPTIONGROUP}
@@ -80,8 +80,7 @@ class PlainAccounts(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     holders: dict[str, Holder] = {}
     white: tuple[AddressPattern, ...] = ()
-    allowed: set[tuple[object, ...]] = set()
-    """A cache of requests that were allowed and may pass again."""
+    allowed: AllowedRequests = msgspec.field(default_factory=AllowedRequests)
 
     def is_white(self, source: str) -> bool:
         """Return whether an address needs no signature."""
@@ -138,9 +137,7 @@ def check_account(
     known = name, request.code, *asked.deciding
     if known not in accounts.allowed:
         _check_rights(holder, asked, java=java)
-        if len(accounts.allowed) >= _REMEMBERED:
-            accounts.allowed.clear()
-        accounts.allowed.add(known)
+        accounts.allowed.remember(known)
 
 
 def may_publish(accounts: PlainAccounts, name: str | None, source: str, topic: str) -> bool:

@@ -28,8 +28,6 @@ from pocketmq.protocol import Command, RequestCode
 from pocketmq.protocol.header_json import read_ext
 from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 
-_REMEMBERED = 10_000
-
 
 class RequestPeer(Protocol):
     """The peer that sent a request."""
@@ -65,7 +63,7 @@ class BrokerGate:
         self._authorizes = settings.authorization_enabled
         self._unauthenticated = _codes(settings.authentication_whitelist)
         self._unauthorized = _codes(settings.authorization_whitelist)
-        self._allowed: set[tuple[object, ...]] = set()  # a cache of requests that were allowed
+        self._allowed = needs_by_code.AllowedRequests()
         self._seen = acls.version, users.version
 
     def check(self, peer: RequestPeer, request: Command, *, served: bool = True) -> bool:
@@ -167,14 +165,14 @@ class BrokerGate:
             return
         self._forget_if_changed()
         name, deciding = fields.get(ACCESS_KEY), needs_by_code.deciding_fields(request.code, fields)
-        asked = name, source, request.code, deciding
-        if deciding is not None and asked in self._allowed:
+        if deciding is None:
+            self._check_user(name, self._needs(request), source)
             return
-        self._check_user(name, self._needs(request), source)
-        if deciding is not None and name is not None and name in self._users:
-            if len(self._allowed) >= _REMEMBERED:
-                self._allowed.clear()
-            self._allowed.add(asked)
+        asked = name, source, request.code, *deciding
+        if asked not in self._allowed:
+            self._check_user(name, self._needs(request), source)
+            if name is not None and name in self._users:
+                self._allowed.remember(asked)
 
     def _needs(self, request: Command) -> list[Need] | None:
         """Return what a request needs, by its fields and by the record it is about."""
