@@ -312,8 +312,7 @@ class Failing(Recorder):
             raise ValueError("the owner's own fault")
 
 
-async def test_many_requests_are_answered_in_portions_and_none_after_the_end() -> None:
-    """A peer begins with the first answers while we go on; what failed has no rest."""
+async def test_one_read_is_one_batch_up_to_a_limit_and_what_failed_has_no_rest() -> None:
     owner = Failing("requests")
     unhurried = Limits(slice=60)  # a batch that the machine delays is not followed by a smaller one
     async with serving(owner, unhurried) as (_, address), Raw(address) as peer:
@@ -322,11 +321,15 @@ async def test_many_requests_are_answered_in_portions_and_none_after_the_end() -
         owner.batches.clear()
         await peer.send(ask(b"many").encode() * 40)
         await peer.commands(40)
-        assert [len(batch) for batch in owner.batches] == [16, 16, 8]
+        assert [len(batch) for batch in owner.batches] == [40]
         owner.batches.clear()
-        await peer.send(ask(b"poison").encode() + ask(b"many").encode() * 39)
+        await peer.send(ask(b"many").encode() * 100)
+        await peer.commands(100)
+        assert [len(batch) for batch in owner.batches] == [64, 36]
+        owner.batches.clear()
+        await peer.send(ask(b"poison").encode() + ask(b"many").encode() * 99)
         await until(lambda: owner.closed, "the end")
-        assert [len(batch) for batch in owner.batches] == [16]
+        assert [len(batch) for batch in owner.batches] == [64]
 
 
 @pytest.mark.parametrize("where", ["opened", "requests", "closed"])

@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from pocketmq.net.limits import Limits
-from pocketmq.net.outbox import PORTION, Outbox
+from pocketmq.net.outbox import Outbox
 from pocketmq.protocol import Command
 
 if TYPE_CHECKING:
@@ -93,15 +93,8 @@ class Inbox:
         if len(requests) > self._batch or self._held or self._stuck():
             self._hold(requests)
             self._serve(connection)
-        elif len(requests) <= PORTION:
-            self._hand_over(connection, requests)
         else:
-            for start in range(0, len(requests), PORTION):
-                if self._held:  # the owner put some back: keep the order
-                    self._hold(requests[start:])
-                    return
-                if not connection.closed:
-                    self._hand_over(connection, requests[start : start + PORTION])
+            self._hand_over(connection, requests)
 
     @property
     def is_free(self) -> bool:
