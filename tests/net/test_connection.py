@@ -332,6 +332,16 @@ async def test_one_read_is_one_batch_up_to_a_limit_and_what_failed_has_no_rest()
         assert [len(batch) for batch in owner.batches] == [64]
 
 
+async def test_after_a_read_that_took_too_long_the_next_one_is_cut_up() -> None:
+    owner = Failing("never")
+    async with serving(owner, Limits(slice=0.0)) as (_, address), Raw(address) as peer:
+        await peer.send(ask(b"long").encode() * 8)
+        await peer.commands(8)
+        await peer.send(ask(b"long").encode() * 8)
+        await peer.commands(8)
+        assert [len(batch) for batch in owner.batches] == [8, 4, 2, 1, 1]
+
+
 @pytest.mark.parametrize("where", ["opened", "requests", "closed"])
 async def test_a_failing_owner_costs_one_connection_and_is_logged(
     where: str, caplog: pytest.LogCaptureFixture

@@ -162,8 +162,9 @@ class Inbox:
             self._serving.cancel()
             self._serving = None
 
-    def _hand_over(self, connection: "Connection", requests: list[Command]) -> None:
-        outbox = self._outbox
+    def _hand_over(self, connection: "Connection", requests: list[Command]) -> bool:
+        """Hand over requests; return False, and halve the next batch, if they took too long."""
+        outbox, began = self._outbox, self._loop.time()
         outbox.corked = True
         try:
             self._owner.requests_received(connection, requests)
@@ -172,6 +173,10 @@ class Inbox:
         finally:
             outbox.corked = False
         connection.flush()
+        if self._loop.time() - began < self._limits.slice:
+            return True
+        self._batch = max(1, self._batch // 2)
+        return False
 
     def _serve(self, connection: "Connection") -> None:
         """Hand over the next of many requests, unless the peer must take answers first.
@@ -186,14 +191,10 @@ class Inbox:
             return
         if not self._outbox.full and not self._deferred:
             count = min(self._batch, len(self._held))
-            began = self._loop.time()
             requests = [self._held.popleft() for _ in range(count)]
             self.size -= sum([request.size for request in requests])
-            self._hand_over(connection, requests)
-            if self._loop.time() - began < self._limits.slice:
+            if self._hand_over(connection, requests):
                 self._batch = min(self._batch * 2, self._limits.batch)
-            else:
-                self._batch = max(1, self._batch // 2)
         self.serve_soon(connection)
 
     def _stuck(self) -> bool:
