@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 from pocketmq.broker.access.addresses import AddressPattern, parse_pattern
+from pocketmq.broker.access.allowed import AllowedRequests
 from pocketmq.broker.access.needs import ANYBODY, Need
-from pocketmq.broker.access.needs_by_code import AllowedRequests
 from pocketmq.broker.access.rules import Action, ResourceKind
 from pocketmq.errors import InvalidInput, ResponseCode, ServerError, server_error
 from pocketmq.model.names import TRACE_TOPIC, is_retry_topic, retry_topic

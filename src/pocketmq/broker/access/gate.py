@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Raw
 
 from pocketmq.broker.access import accounts, needs_by_code
+from pocketmq.broker.access.allowed import AllowedRequests
 from pocketmq.broker.access.needs import ANYBODY, PUB, Need, topic_resource
 from pocketmq.broker.access.rules import SubjectRules, decide
 from pocketmq.broker.access.settings import AccessSettings
@@ -63,7 +64,7 @@ class BrokerGate:
         self._authorizes = settings.authorization_enabled
         self._unauthenticated = _codes(settings.authentication_whitelist)
         self._unauthorized = _codes(settings.authorization_whitelist)
-        self._allowed = needs_by_code.AllowedRequests()
+        self._allowed = AllowedRequests()
         self._seen = acls.version, users.version
 
     def check(self, peer: RequestPeer, request: Command, *, served: bool = True) -> bool:

@@ -87,9 +87,6 @@ _PRODUCERS = (read.PUB, read.UPDATE)
 _T, _G = ResourceKind.TOPIC, ResourceKind.GROUP
 _SUB_GET, _SUB_UPDATE = (Action.SUB, Action.GET), (Action.SUB, Action.UPDATE)
 _SHOWN = (Action.GET, Action.LIST)
-_MOST_REMEMBERED = 10_000
-_LONGEST_REMEMBERED = 512
-"""Characters; names of topics and groups have at most 255."""
 
 
 def needs_of(request: Command, cluster: str, *, java: bool = False) -> list[read.Need] | None:
@@ -113,18 +110,6 @@ def deciding_fields(code: int, fields: Mapping[str, str]) -> tuple[str | None, .
     if rule is None or rule.keys is None:
         return None
     return tuple([fields.get(key) for key in rule.keys])
-
-
-class AllowedRequests(set[tuple[object, ...]]):
-    """A cache of requests that were allowed, by who sent them and what decided."""
-
-    def remember(self, request: tuple[object, ...]) -> None:
-        """Add a request, unless one of its parts is longer than any name."""
-        if any(isinstance(part, str) and len(part) > _LONGEST_REMEMBERED for part in request):
-            return
-        if len(self) >= _MOST_REMEMBERED:
-            self.clear()
-        self.add(request)
 
 
 def _by_record(rule: read.Needs, position: str, on_record: tuple[Action, ...]) -> read.Needs:
