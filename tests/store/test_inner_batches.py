@@ -7,8 +7,9 @@ import pytest
 from pocketmq.errors import InvalidInput, MessageMalformed
 from pocketmq.protocol import RecordView
 from pocketmq.protocol.batch import BatchEntry, encode_batch
-from pocketmq.protocol.inner_batch import MOST_MESSAGES
+from pocketmq.protocol.inner_batch import INNER_BATCH, MOST_MESSAGES
 from pocketmq.protocol.property_text import decode_properties
+from pocketmq.protocol.record_scan import FLAG_BYTE
 from pocketmq.store import MessageStore, QueueRead, ReadStatus, StoreOptions
 from pocketmq.store.checking import check_store
 from pocketmq.store.repair import repair_store
@@ -332,3 +333,23 @@ def test_a_property_alone_makes_no_batch(tmp_path: Path) -> None:
     assert queue.next_offset == 2
     assert firsts(read(again, 0)) == [0, 1]
     again.close()
+
+
+def test_a_flag_alone_makes_a_batch_of_one(tmp_path: Path) -> None:
+    """No checksum covers the flag: a flipped bit must not cost the message, or those behind it."""
+    store = MessageStore.open(tmp_path)
+    for content in (b"a", b"b", b"c"):
+        put(store, "T", content)
+    records, _ = store.walk(0, 3)
+    abandon(store)
+    [log] = (tmp_path / "commitlog").iterdir()
+    with log.open("r+b") as file:
+        file.seek(records[1][0] + FLAG_BYTE)
+        file.write(bytes([INNER_BATCH]))
+    again = MessageStore.open(tmp_path)
+    queue = again.queue("T", 0)
+    assert queue is not None
+    assert queue.next_offset == 3
+    assert firsts(read(again, 0)) == [0, 1, 2]
+    again.close()
+    assert check_store(tmp_path).findings == []

@@ -30,6 +30,7 @@ _SMALLEST = 91
 # A record's body lies behind 88 bytes, and 12 more for each IPv6 host (system flag bits 4 and 5).
 BODY_AT = (88, 100, 100, 112)
 FLAG_BYTE = 39
+"""Where the lowest byte of the system flag is."""
 
 _Unpack = Callable[[ReadableBuffer, int], tuple[int]]
 _INT: _Unpack = struct.Struct(">i").unpack_from
