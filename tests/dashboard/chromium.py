@@ -1,4 +1,4 @@
-"""Which Chromium of this machine is used before the dashboard."""
+"""Finds the Chromium that opens the dashboard."""
 
 import shutil
 
@@ -14,5 +14,5 @@ MISSING = f"no browser is installed: none of {', '.join(CHROMIUM)} is on the pat
 
 
 def found_chromium() -> str | None:
-    """Return the path of the first that is installed, None without any."""
+    """Return the path of the first one that is installed, or None."""
     return next(filter(None, map(shutil.which, CHROMIUM)), None)

@@ -1,6 +1,7 @@
 """Apache's mqadmin and our `pocketmq admin` before one cluster, and what they say made comparable."""
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -29,6 +30,8 @@ ASKED_FIRST = {
 MOVING = ("statsAll", "brokerStatus", "clusterList")
 """Commands whose figures change by themselves: counts over a minute until there is an hour to count
 over, and what is not flushed yet."""
+_SETTLED = 120.0
+"""Seconds after which no count over a minute falls any more."""
 VARYING = (
     (r"\b20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,:]\d{3})?", "TIME"),
     (r"(?<![\w.])20\d{12,15}\b", "TIME"),  # not what follows a decimal point
@@ -80,7 +83,12 @@ class Tools:
         afterwards.
         """
         theirs, ours = self.theirs(old or command), self.ours(capsys, command)
-        while command.startswith(MOVING) and (later := self.theirs(old or command)) != theirs:
+        deadline = time.monotonic() + _SETTLED
+        while (
+            command.startswith(MOVING)
+            and (later := self.theirs(old or command)) != theirs
+            and time.monotonic() < deadline
+        ):
             theirs, ours = later, self.ours(capsys, command)
         return theirs, ours
 

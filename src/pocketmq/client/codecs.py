@@ -98,5 +98,6 @@ def _restored(kind: Any, value: Any) -> Any:
 
 
 def _unsupported(kind: Any) -> NotImplementedError:
-    """Return the error by which a hook tells msgspec, and `decode` its caller, of a wrong type."""
-    return NotImplementedError(f"JsonCodec does not support {getattr(kind, '__name__', kind)}")
+    """Return the error for a type that `JsonCodec` does not support."""
+    name = kind.__name__ if isinstance(kind, type) else repr(kind)
+    return NotImplementedError(f"JsonCodec does not support {name}")
