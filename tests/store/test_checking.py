@@ -73,7 +73,7 @@ def test_a_sound_store_is_explained(path: Path) -> None:
     report = check_store(path)
     assert report.findings == []
     assert report.sound
-    assert "1 topic; 1 offsets of groups" in report.figures["metadata"]
+    assert "documents: topic=1; offsets of groups: 1" in report.figures["metadata"]
     assert "65 records" in report.figures["log"]
     assert report.figures["queues"] == "3 queues of 2 topics, 65 messages"
     assert check_store(path) == report

@@ -37,10 +37,10 @@ class SeenMetadata(msgspec.Struct):
     def summary(self) -> str:
         """Return a one-line summary."""
         counts = Counter(kind for kind, _, _ in self.documents if kind != REPAIR_KIND)
-        documents = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+        documents = " ".join(f"{kind}={count}" for kind, count in sorted(counts.items()))
         return (
             f"format {FORMAT}, checkpoint at byte {self.position}; "
-            f"{documents or 'no documents'}; {len(self.offsets)} offsets of groups"
+            f"documents: {documents or 'none'}; offsets of groups: {len(self.offsets)}"
         )
 
 
